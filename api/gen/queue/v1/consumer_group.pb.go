@@ -554,11 +554,11 @@ type UpdateConsumerGroupDetails struct {
 	// Free tags in place of all those there are; an empty object removes them.
 	// Every value is a string. It is a Struct because a map could not tell
 	// empty from absent.
-	FreeformTags *structpb.Struct `protobuf:"bytes,5,opt,name=freeform_tags,json=freeformTags,proto3" json:"freeform_tags,omitempty"`
+	FreeformTags *structpb.Struct `protobuf:"bytes,5,opt,name=freeform_tags,json=freeformTags,proto3,oneof" json:"freeform_tags,omitempty"`
 	// Defined tags in place of all those there are: namespace, then name, then
 	// value; an empty object removes them. It is a Struct because a map could
 	// not tell empty from absent.
-	DefinedTags   *structpb.Struct `protobuf:"bytes,6,opt,name=defined_tags,json=definedTags,proto3" json:"defined_tags,omitempty"`
+	DefinedTags   *structpb.Struct `protobuf:"bytes,6,opt,name=defined_tags,json=definedTags,proto3,oneof" json:"defined_tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -722,19 +722,21 @@ const file_queue_v1_consumer_group_proto_rawDesc = "" +
 	"\t_queue_idB\t\n" +
 	"\a_filterB\r\n" +
 	"\v_is_enabledB#\n" +
-	"!_dead_letter_queue_delivery_count\"\x9c\x03\n" +
+	"!_dead_letter_queue_delivery_count\"\xc9\x03\n" +
 	"\x1aUpdateConsumerGroupDetails\x12&\n" +
 	"\fdisplay_name\x18\x01 \x01(\tH\x00R\vdisplayName\x88\x01\x01\x12\x1b\n" +
 	"\x06filter\x18\x02 \x01(\tH\x01R\x06filter\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"is_enabled\x18\x03 \x01(\bH\x02R\tisEnabled\x88\x01\x01\x12K\n" +
-	" dead_letter_queue_delivery_count\x18\x04 \x01(\x05H\x03R\x1cdeadLetterQueueDeliveryCount\x88\x01\x01\x12<\n" +
-	"\rfreeform_tags\x18\x05 \x01(\v2\x17.google.protobuf.StructR\ffreeformTags\x12:\n" +
-	"\fdefined_tags\x18\x06 \x01(\v2\x17.google.protobuf.StructR\vdefinedTagsB\x0f\n" +
+	" dead_letter_queue_delivery_count\x18\x04 \x01(\x05H\x03R\x1cdeadLetterQueueDeliveryCount\x88\x01\x01\x12A\n" +
+	"\rfreeform_tags\x18\x05 \x01(\v2\x17.google.protobuf.StructH\x04R\ffreeformTags\x88\x01\x01\x12?\n" +
+	"\fdefined_tags\x18\x06 \x01(\v2\x17.google.protobuf.StructH\x05R\vdefinedTags\x88\x01\x01B\x0f\n" +
 	"\r_display_nameB\t\n" +
 	"\a_filterB\r\n" +
 	"\v_is_enabledB#\n" +
-	"!_dead_letter_queue_delivery_countB6Z4github.com/queued-mq/queued/api/gen/queue/v1;queuev1b\x06proto3"
+	"!_dead_letter_queue_delivery_countB\x10\n" +
+	"\x0e_freeform_tagsB\x0f\n" +
+	"\r_defined_tagsB6Z4github.com/queued-mq/queued/api/gen/queue/v1;queuev1b\x06proto3"
 
 var (
 	file_queue_v1_consumer_group_proto_rawDescOnce sync.Once

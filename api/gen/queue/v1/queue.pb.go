@@ -875,11 +875,11 @@ type UpdateQueueDetails struct {
 	// Free tags in place of all those there are; an empty object removes them.
 	// Every value is a string. It is a Struct because a map could not tell
 	// empty from absent.
-	FreeformTags *structpb.Struct `protobuf:"bytes,8,opt,name=freeform_tags,json=freeformTags,proto3" json:"freeform_tags,omitempty"`
+	FreeformTags *structpb.Struct `protobuf:"bytes,8,opt,name=freeform_tags,json=freeformTags,proto3,oneof" json:"freeform_tags,omitempty"`
 	// Defined tags in place of all those there are: namespace, then name, then
 	// value; an empty object removes them. It is a Struct because a map could
 	// not tell empty from absent.
-	DefinedTags   *structpb.Struct `protobuf:"bytes,9,opt,name=defined_tags,json=definedTags,proto3" json:"defined_tags,omitempty"`
+	DefinedTags   *structpb.Struct `protobuf:"bytes,9,opt,name=defined_tags,json=definedTags,proto3,oneof" json:"defined_tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,7 +1208,7 @@ const file_queue_v1_queue_proto_rawDesc = "" +
 	"\fCreatedQueue\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12G\n" +
-	"\x0flifecycle_state\x18\x03 \x01(\x0e2\x1e.queue.v1.Queue.LifecycleStateR\x0elifecycleState\"\xd1\x05\n" +
+	"\x0flifecycle_state\x18\x03 \x01(\x0e2\x1e.queue.v1.Queue.LifecycleStateR\x0elifecycleState\"\xfe\x05\n" +
 	"\x12UpdateQueueDetails\x12&\n" +
 	"\fdisplay_name\x18\x01 \x01(\tH\x00R\vdisplayName\x88\x01\x01\x127\n" +
 	"\x15visibility_in_seconds\x18\x02 \x01(\x05H\x01R\x13visibilityInSeconds\x88\x01\x01\x121\n" +
@@ -1216,15 +1216,17 @@ const file_queue_v1_queue_proto_rawDesc = "" +
 	"\x19channel_consumption_limit\x18\x04 \x01(\x05H\x03R\x17channelConsumptionLimit\x88\x01\x01\x12K\n" +
 	" dead_letter_queue_delivery_count\x18\x05 \x01(\x05H\x04R\x1cdeadLetterQueueDeliveryCount\x88\x01\x01\x12<\n" +
 	"\x18custom_encryption_key_id\x18\x06 \x01(\tH\x05R\x15customEncryptionKeyId\x88\x01\x01\x12?\n" +
-	"\fcapabilities\x18\a \x03(\v2\x1b.queue.v1.CapabilityDetailsR\fcapabilities\x12<\n" +
-	"\rfreeform_tags\x18\b \x01(\v2\x17.google.protobuf.StructR\ffreeformTags\x12:\n" +
-	"\fdefined_tags\x18\t \x01(\v2\x17.google.protobuf.StructR\vdefinedTagsB\x0f\n" +
+	"\fcapabilities\x18\a \x03(\v2\x1b.queue.v1.CapabilityDetailsR\fcapabilities\x12A\n" +
+	"\rfreeform_tags\x18\b \x01(\v2\x17.google.protobuf.StructH\x06R\ffreeformTags\x88\x01\x01\x12?\n" +
+	"\fdefined_tags\x18\t \x01(\v2\x17.google.protobuf.StructH\aR\vdefinedTags\x88\x01\x01B\x0f\n" +
 	"\r_display_nameB\x18\n" +
 	"\x16_visibility_in_secondsB\x15\n" +
 	"\x13_timeout_in_secondsB\x1c\n" +
 	"\x1a_channel_consumption_limitB#\n" +
 	"!_dead_letter_queue_delivery_countB\x1b\n" +
-	"\x19_custom_encryption_key_id\"^\n" +
+	"\x19_custom_encryption_key_idB\x10\n" +
+	"\x0e_freeform_tagsB\x0f\n" +
+	"\r_defined_tags\"^\n" +
 	"\x1dChangeQueueCompartmentDetails\x12*\n" +
 	"\x0ecompartment_id\x18\x01 \x01(\tH\x00R\rcompartmentId\x88\x01\x01B\x11\n" +
 	"\x0f_compartment_id\"\x9d\x02\n" +
