@@ -1,0 +1,98 @@
+# What can be done here. Every target runs from a fresh clone with Go, git and
+# make alone; the tools are Go modules pinned in go.mod and tools/go.mod.
+
+GO      ?= go
+TOOL    := $(GO) tool -modfile=tools/go.mod
+BUF     := $(TOOL) buf
+BUILD   := .build
+OPENAPI := $(GO) run ./api/openapi/cmd/openapi -rules api/proto/queue/v1/gateway.yaml
+
+# How long `make fuzz` spends on each target, and which benchmarks run.
+FUZZTIME ?= 20s
+BENCH    ?= .
+# What `make breaking` compares with.
+AGAINST  ?= .git\#ref=HEAD
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## run the server from the sources
+	$(GO) run ./cmd/queued serve
+
+.PHONY: build
+build: ## build bin/queued
+	$(GO) build -o bin/queued ./cmd/queued
+
+.PHONY: setup
+setup: ## check the Go version and download all modules
+	@scripts/setup.sh
+
+.PHONY: test
+test: setup lint drift unit e2e ## everything a change must pass: setup, lint, drift, unit, e2e
+
+.PHONY: unit
+unit: ## the tests of the root module
+	$(GO) test ./...
+
+.PHONY: e2e
+e2e: ## the tests that drive the real binary
+	@if [ -f e2e/go.mod ]; then echo "cd e2e && $(GO) test ./..."; cd e2e && $(GO) test ./...; else echo "e2e: no module yet"; fi
+
+.PHONY: race
+race: ## the tests of the root module under the race detector
+	$(GO) test -race ./...
+
+.PHONY: lint
+lint: vet fmt staticcheck buf-lint breaking ## vet, gofmt, staticcheck, buf lint, buf breaking
+
+.PHONY: vet fmt staticcheck buf-lint
+vet:
+	$(GO) vet ./...
+fmt:
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l 2>/dev/null); \
+	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+staticcheck:
+	$(TOOL) staticcheck ./...
+buf-lint:
+	$(BUF) lint
+	$(BUF) format --diff --exit-code
+
+.PHONY: breaking
+breaking: ## compare the proto files with the last commit (AGAINST=...)
+	$(BUF) breaking --against '$(AGAINST)'
+
+.PHONY: generate
+generate: ## make api/gen and the OpenAPI document anew from the proto files
+	$(BUF) generate --clean
+	@mkdir -p $(BUILD)
+	$(BUF) build api/proto -o $(BUILD)/image.binpb
+	$(OPENAPI) -image $(BUILD)/image.binpb -out api/openapi/openapi.json
+
+.PHONY: drift
+drift: ## fail if what is generated is not what is committed
+	@rm -rf $(BUILD)/drift && mkdir -p $(BUILD)/drift
+	$(BUF) generate -o $(BUILD)/drift
+	diff -r $(BUILD)/drift/api/gen api/gen
+	$(BUF) build api/proto -o $(BUILD)/drift/image.binpb
+	$(OPENAPI) -image $(BUILD)/drift/image.binpb -out $(BUILD)/drift/openapi.json
+	diff $(BUILD)/drift/openapi.json api/openapi/openapi.json
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME each
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=regexp)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+.PHONY: clean
+clean: ## remove what the targets above made
+	rm -rf bin $(BUILD)
