@@ -16,6 +16,6 @@ package wire
 // Bounds of a body, beside the size, which is cut before it is read.
 const (
 	MaxDepth    = 32      // arrays and objects inside one another
-	MaxElements = 1024    // elements of one array, members of one object
-	MaxValues   = 1 << 14 // values in the whole body, members and elements counted
+	MaxElements = 10_000  // elements of one array, members of one object: the greatest that any setting allows
+	MaxValues   = 1 << 17 // values in the whole body, members and elements counted
 )

@@ -44,6 +44,36 @@ type level struct {
 	count int    // members or elements begun
 	names int    // where the names of this object begin in Reader.names
 	name  []byte // of the member that is being read
+	seen  map[string]struct{}
+}
+
+// few is up to how many names of an object are compared one by one; beyond it
+// they go into level.seen.
+const few = 64
+
+// twice reports whether the object l has had the name, and keeps it.
+func (r *Reader) twice(l *level, name []byte) bool {
+	mine := r.names[l.names:]
+	if len(mine) == few && l.seen == nil {
+		l.seen = make(map[string]struct{}, 2*few)
+		for _, other := range mine {
+			l.seen[string(other)] = struct{}{}
+		}
+	}
+	if l.seen != nil {
+		if _, found := l.seen[string(name)]; found {
+			return true
+		}
+		l.seen[string(name)] = struct{}{}
+		return false
+	}
+	for _, other := range mine {
+		if bytes.Equal(name, other) {
+			return true
+		}
+	}
+	r.names = append(r.names, name)
+	return false
 }
 
 // Reset begins anew with body.
@@ -288,11 +318,9 @@ func (r *Reader) Name() ([]byte, bool) {
 	if text.n != len(text.raw) {
 		name = text.Append(nil)
 	}
-	for _, other := range r.names[l.names:] {
-		if bytes.Equal(name, other) {
-			r.broken("the name %q stands twice in one object", appendName(nil, name))
-			return nil, false
-		}
+	if r.twice(l, name) {
+		r.broken("the name %q stands twice in one object", appendName(nil, name))
+		return nil, false
 	}
 	r.blanks()
 	if r.pos == len(r.buf) || r.buf[r.pos] != ':' {
@@ -300,7 +328,6 @@ func (r *Reader) Name() ([]byte, bool) {
 		return nil, false
 	}
 	r.pos++
-	r.names = append(r.names, name)
 	l.name = name
 	l.count++
 	return name, true

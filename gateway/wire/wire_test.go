@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -21,12 +22,21 @@ func skip(body string) error {
 	return r.End()
 }
 
+// members begins an object with n members n0, n1, ...
+func members(n int) string {
+	b := []byte{'{'}
+	for i := range n {
+		b = fmt.Appendf(b, `"n%d":%d,`, i, i)
+	}
+	return strings.TrimSuffix(string(b), ",")
+}
+
 func TestSkip(t *testing.T) {
 	for _, body := range []string{
 		`{}`, `[]`, `null`, `true`, `false`, `0`, `-0`, `-1.5e+10`, `1E-2`, `""`, ` { } `, "\t[\r\n1 , 2 ]",
 		`{"a":{"a":{"a":[{},[],{"b":null}]}}}`, `"\u0000\ud83d\ude00\uFFFE\/\b\f\n\r\t\"\\"`, `"é\u00e9 日本 😀"`,
 		strings.Repeat("[", 32) + strings.Repeat("]", 32),
-		`[` + strings.Repeat(`1,`, 1023) + `1]`,
+		`[` + strings.Repeat(`1,`, 9999) + `1]`, members(63) + `}`, members(9999) + `}`, `[` + members(80) + `},` + members(80) + `}]`,
 	} {
 		if err := skip(body); err != nil {
 			t.Errorf("%.60s: %v", body, err)
@@ -62,6 +72,9 @@ func TestSkipRefuses(t *testing.T) {
 		{`[}`, queue.CannotParseRequest, "no value begins"},
 		{`{"a":1,"b":2,"a":3}`, queue.CannotParseRequest, `the name "a" stands twice`},
 		{`{"a":1,"\u0061":3}`, queue.CannotParseRequest, `the name "a" stands twice`},
+		{members(100) + `,"n99":0}`, queue.CannotParseRequest, `the name "n99" stands twice`},
+		{members(64) + `,"n0":0}`, queue.CannotParseRequest, `the name "n0" stands twice`},
+		{`{"x":` + members(100) + `},"x":0}`, queue.CannotParseRequest, `the name "x" stands twice`},
 		{`01`, queue.CannotParseRequest, "behind"},
 		{`-`, queue.CannotParseRequest, "a number is misspelt"},
 		{`1.`, queue.CannotParseRequest, "a number is misspelt"},
@@ -88,8 +101,8 @@ func TestSkipRefuses(t *testing.T) {
 		{"{\"\xff\":1}", queue.CannotParseRequest, "not UTF-8"},
 		{"\ufeff{}", queue.CannotParseRequest, "no value begins"}, // byte order mark
 		{strings.Repeat("[", 33), queue.CannotParseRequest, "deeper than 32"},
-		{`{"a":[` + strings.Repeat(`1,`, 1024) + `1]}`, queue.InvalidParameter, "a has more than 1024 elements"},
-		{`[` + strings.Repeat(`[`+strings.Repeat(`1,`, 1000)+`1],`, 17) + `1]`, queue.InvalidParameter, "more than 16384 values"},
+		{`{"a":[` + strings.Repeat(`1,`, 10000) + `1]}`, queue.InvalidParameter, "a has more than 10000 elements"},
+		{`[` + strings.Repeat(`[`+strings.Repeat(`1,`, 9000)+`1],`, 15) + `1]`, queue.InvalidParameter, "more than 131072 values"},
 	} {
 		err := skip(tt.body)
 		if queue.CodeOf(err) != tt.code || !strings.Contains(queue.MessageOf(err), tt.text) {
