@@ -1,0 +1,153 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/queued-mq/queued/queue"
+)
+
+// LaneID numbers a lane: the messages of one channel of one queue, or of its
+// dead letter queue. A lane that has become empty, or was purged, is never
+// used again: what comes later stands in a new lane. So whatever bears an old
+// number (a receipt, a timer row) matches nothing.
+type LaneID uint64
+
+// QueueNumber numbers a queue inside one store; like all numbers it rises and
+// is never reused.
+type QueueNumber uint64
+
+// The keys. One letter says the kind; integers are 8 octets, big-endian, so
+// that byte order is the order of the numbers.
+//
+//	m lane id                       a message: times, properties, body
+//	l lane id                       its lease, while it is in flight
+//	v lane id                       its place among the returned ones: visible, delivered before or delayed before
+//	t due lane id                   it is delayed until due
+//	x expiry lane id                it expires at expiry, which is not in the order of the ids
+//	c queue group dead channel      a lane: its number, cursor, counters
+//	z lane                          a lane whose messages are gone and whose rows are yet to be removed
+//	q queue                         a queue: settings and state
+//	w 1 accepted id                 a work request
+//	w 2 id                          when that work request was accepted
+//	r 1 hour scope 0 token          a retry token, by the hour it was used, so that old hours go at once
+//	r 2 scope 0 token               what was answered under it, and the hour
+//	s name                          the store itself: format, state, receipt key
+//
+// group is 4 octets (0: the queue without consumer groups), dead is 1 octet
+// (0: the queue, 1: its dead letter queue), channel is the rest.
+const (
+	kindMessage     = 'm'
+	kindLease       = 'l'
+	kindReturned    = 'v'
+	kindDue         = 't'
+	kindExpiry      = 'x'
+	kindLane        = 'c'
+	kindRemoval     = 'z'
+	kindQueue       = 'q'
+	kindWorkRequest = 'w'
+	kindRetryToken  = 'r'
+	kindStore       = 's'
+)
+
+const (
+	laneKeyLen  = 1 + 8 + 8     // m, l, v
+	timerKeyLen = 1 + 8 + 8 + 8 // t, x
+)
+
+var be = binary.BigEndian
+
+func u64(b []byte, n uint64) []byte { return be.AppendUint64(b, n) }
+
+// rowKey appends the key of a row of one message: kind is m, l or v.
+func rowKey(b []byte, kind byte, lane LaneID, id queue.MessageID) []byte {
+	return u64(u64(append(b, kind), uint64(lane)), uint64(id))
+}
+
+// lanePrefix appends what every key of that kind in the lane begins with.
+func lanePrefix(b []byte, kind byte, lane LaneID) []byte {
+	return u64(append(b, kind), uint64(lane))
+}
+
+// timerKey appends the key of a timer row: kind is t or x.
+func timerKey(b []byte, kind byte, at queue.Instant, lane LaneID, id queue.MessageID) []byte {
+	return u64(u64(u64(append(b, kind), uint64(at)), uint64(lane)), uint64(id))
+}
+
+// Timer is a due or an expiry row.
+type Timer struct {
+	At   queue.Instant
+	Lane LaneID
+	ID   queue.MessageID
+}
+
+func parseRowKey(k []byte) (LaneID, queue.MessageID, bool) {
+	if len(k) != laneKeyLen {
+		return 0, 0, false
+	}
+	return LaneID(be.Uint64(k[1:])), queue.MessageID(be.Uint64(k[9:])), true
+}
+
+func parseTimerKey(k []byte) (Timer, bool) {
+	if len(k) != timerKeyLen {
+		return Timer{}, false
+	}
+	return Timer{queue.Instant(be.Uint64(k[1:])), LaneID(be.Uint64(k[9:])), queue.MessageID(be.Uint64(k[17:]))}, true
+}
+
+// LaneKey names a lane by what it is for.
+type LaneKey struct {
+	Queue   QueueNumber
+	Group   uint32 // 0: the queue without consumer groups
+	Dead    bool   // of the dead letter queue
+	Channel string // "": outside all channels
+}
+
+func laneKey(b []byte, k LaneKey) []byte {
+	b = u64(append(b, kindLane), uint64(k.Queue))
+	b = be.AppendUint32(b, k.Group)
+	if k.Dead {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return append(b, k.Channel...)
+}
+
+func parseLaneKey(b []byte) (k LaneKey, ok bool) {
+	if len(b) < 14 || b[13] > 1 {
+		return k, false
+	}
+	return LaneKey{QueueNumber(be.Uint64(b[1:])), be.Uint32(b[9:]), b[13] == 1, string(b[14:])}, true
+}
+
+func removalKey(b []byte, lane LaneID) []byte { return u64(append(b, kindRemoval), uint64(lane)) }
+
+func queueKey(b []byte, n QueueNumber) []byte { return u64(append(b, kindQueue), uint64(n)) }
+
+func workKey(b []byte, at queue.Instant, id string) []byte {
+	return append(u64(append(b, kindWorkRequest, 1), uint64(at)), id...)
+}
+
+func workIDKey(b []byte, id string) []byte { return append(append(b, kindWorkRequest, 2), id...) }
+
+func tokenHourKey(b []byte, hour uint64, scope, token string) []byte {
+	b = u64(append(b, kindRetryToken, 1), hour)
+	return append(append(append(b, scope...), 0), token...)
+}
+
+func tokenKey(b []byte, scope, token string) []byte {
+	return append(append(append(append(b, kindRetryToken, 2), scope...), 0), token...)
+}
+
+func storeKey(name string) []byte { return append([]byte{kindStore}, name...) }
+
+// after is the first key behind every key that begins with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}

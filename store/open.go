@@ -1,0 +1,334 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/queued-mq/queued/queue"
+)
+
+// Format is the number of the layout on disk. A store of a higher one is
+// refused; there is no lower one yet.
+const Format = 1
+
+// Options are how a store is opened. The zero value is a real folder with
+// sensible sizes.
+type Options struct {
+	FS             vfs.FS // nil: the machine's; tests pass one in memory
+	MemtableBytes  int64  // 0: 64 MiB; up to three of them are in memory
+	CacheBytes     int64  // block cache; 0: 64 MiB
+	BallastBytes   int64  // space held back for a full disk; 0: none
+	Logger         *slog.Logger
+	Fatal          func(error) // told of a failed sync or write; must not return. nil: panic
+	WithoutSyncs   bool        // for the control of a crash test only: it loses what it acknowledged
+	QuietScheduler bool        // for tests in fake time: no periodic compaction ticks
+}
+
+// Store is an open store. Reads may run at any time from many goroutines;
+// Commit is for one at a time.
+type Store struct {
+	db      *pebble.DB
+	fs      vfs.FS // without the watch for a full disk
+	dir     string
+	apply   applier
+	write   *pebble.WriteOptions
+	key     []byte
+	fresh   bool
+	gen     uint64
+	ballast atomic.Bool // the file is there
+	wrote   atomic.Int64
+	log     *slog.Logger
+}
+
+var stateKey = storeKey("state")
+
+// Open opens the store in dir or makes one there. It recovers what was synced
+// before a crash; damage in the middle of a file is an error that names the
+// file, and nothing is deleted.
+func Open(dir string, o Options) (*Store, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { panic(err) }
+	}
+	s := &Store{fs: o.FS, dir: dir, write: pebble.Sync, log: o.Logger}
+	if o.WithoutSyncs {
+		s.write = pebble.NoSync
+	}
+	if err := s.fs.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.prepareBallast(o.BallastBytes); err != nil {
+		return nil, err
+	}
+	memtable := o.MemtableBytes
+	if memtable == 0 {
+		memtable = 64 << 20
+	}
+	cacheBytes := o.CacheBytes
+	if cacheBytes == 0 {
+		cacheBytes = 64 << 20
+	}
+	cache := pebble.NewCache(cacheBytes)
+	defer cache.Unref()
+	po := &pebble.Options{
+		FS:                          vfs.OnDiskFull(s.fs, s.releaseBallast),
+		Cache:                       cache,
+		FormatMajorVersion:          pebble.FormatValueSeparation, // above FormatWALSyncChunks: a torn tail is told from damage
+		MemTableSize:                uint64(memtable),
+		MemTableStopWritesThreshold: 3,
+		Logger:                      logger{o.Logger, o.Fatal},
+	}
+	for i := range po.Levels {
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	if o.QuietScheduler {
+		po.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
+	}
+	db, err := pebble.Open(dir, po)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	s.db = db
+	if err := s.identify(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// identify checks the format, or makes the first rows of a new store.
+func (s *Store) identify() error {
+	format, found, err := s.get(storeKey("format"))
+	if err != nil {
+		return err
+	}
+	if !found {
+		it, err := s.db.NewIter(nil)
+		if err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+		used := it.First()
+		if err := it.Close(); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+		if used {
+			return fmt.Errorf("open store: %s holds a database that is not a store of queued", s.dir)
+		}
+		s.fresh = true
+		s.key = make([]byte, 32)
+		rand.Read(s.key)
+		b := s.db.NewBatch()
+		defer b.Close()
+		_ = b.Set(storeKey("format"), u64(nil, Format), nil)
+		_ = b.Set(storeKey("key"), s.key, nil)
+		_ = b.Set(storeKey("generation"), u64(nil, 0), nil)
+		return b.Commit(s.write)
+	}
+	if len(format) != 8 || be.Uint64(format) != Format {
+		return fmt.Errorf("open store: %s has format %x; this version of queued reads %d: use a newer one", s.dir, format, Format)
+	}
+	if s.key, found, err = s.get(storeKey("key")); err != nil || !found || len(s.key) != 32 {
+		return errors.Join(errors.New("open store: the receipt key is missing or damaged"), err)
+	}
+	gen, found, err := s.get(storeKey("generation"))
+	if err != nil || !found || len(gen) != 8 {
+		return errors.Join(errors.New("open store: the generation is missing or damaged"), err)
+	}
+	s.gen = be.Uint64(gen)
+	return nil
+}
+
+// Close ends the store; everything that was committed is on disk already.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// New reports whether Open made the store.
+func (s *Store) New() bool { return s.fresh }
+
+// ReceiptKey is the secret that receipts are authenticated with; 32 octets.
+func (s *Store) ReceiptKey() []byte { return s.key }
+
+// Generation rises with every restore from a backup, and is part of every
+// receipt.
+func (s *Store) Generation() uint64 { return s.gen }
+
+// Commit makes the ChangeSet durable: one batch, one sync. When it returns
+// nil, all of it is on disk; a failure to write never returns (Options.Fatal).
+func (s *Store) Commit(cs *ChangeSet) error {
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := s.apply.apply(b, cs); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	s.wrote.Add(int64(b.Len()))
+	if err := b.Commit(s.write); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// Compact gives the space of deleted messages back to the file system. It
+// takes as long as there is to rewrite; ctx ends it early.
+func (s *Store) Compact(ctx context.Context) error {
+	return s.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
+}
+
+// get reads one row; the octets are the caller's.
+func (s *Store) get(key []byte) ([]byte, bool, error) {
+	v, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read store: %w", err)
+	}
+	out := append([]byte(nil), v...)
+	return out, true, closer.Close()
+}
+
+// Load is the part of the store that is kept in memory, as a start reads it.
+type Load struct {
+	State    State
+	Queues   []Queue
+	Lanes    []Lane
+	Removals []LaneID
+}
+
+// Load reads what a start needs: it does not read messages.
+func (s *Store) Load() (Load, error) {
+	var l Load
+	v, found, err := s.get(stateKey)
+	if err != nil {
+		return l, err
+	}
+	if found {
+		c := coder{b: v, reading: true}
+		if l.State.code(&c); c.done() != nil {
+			return l, errors.New("load store: the state row is damaged")
+		}
+	}
+	err = s.scan([]byte{kindQueue}, nil, func(k, v []byte) error {
+		var q Queue
+		if err := parseJSON(v, &q); err != nil {
+			return err
+		}
+		l.Queues = append(l.Queues, q)
+		return nil
+	})
+	if err != nil {
+		return l, fmt.Errorf("load queues: %w", err)
+	}
+	err = s.scan([]byte{kindLane}, nil, func(k, v []byte) error {
+		var lane Lane
+		var ok bool
+		if lane.Key, ok = parseLaneKey(k); !ok {
+			return errCorrupt
+		}
+		c := coder{b: v, reading: true}
+		lane.code(&c)
+		l.Lanes = append(l.Lanes, lane)
+		return c.done()
+	})
+	if err != nil {
+		return l, fmt.Errorf("load lanes: %w", err)
+	}
+	err = s.scan([]byte{kindRemoval}, nil, func(k, _ []byte) error {
+		if len(k) != 9 {
+			return errCorrupt
+		}
+		l.Removals = append(l.Removals, LaneID(be.Uint64(k[1:])))
+		return nil
+	})
+	if err != nil {
+		return l, fmt.Errorf("load removals: %w", err)
+	}
+	return l, nil
+}
+
+// Leases calls f for every lease of the store, lane by lane.
+func (s *Store) Leases(f func(LaneID, Lease) error) error {
+	return s.scan([]byte{kindLease}, nil, func(k, v []byte) error {
+		lane, id, ok := parseRowKey(k)
+		if !ok {
+			return errCorrupt
+		}
+		l := Lease{Entry: Entry{ID: id}}
+		c := coder{b: v, reading: true}
+		if l.code(&c); c.done() != nil {
+			return errCorrupt
+		}
+		return f(lane, l)
+	})
+}
+
+// errStop ends a scan early.
+var errStop = errors.New("stop")
+
+// scan calls f for every row whose key begins with prefix, from the key from
+// on (nil: from the first). The slices are valid during the call only.
+func (s *Store) scan(prefix, from []byte, f func(k, v []byte) error) error {
+	if from == nil {
+		from = prefix
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = f(it.Key(), v)
+		}
+		if errors.Is(err, errStop) {
+			break
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("read row %x: %w", it.Key(), err), it.Close())
+		}
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	return nil
+}
+
+// logger gives Pebble's words to slog and its fatal ones to Fatal: a failed
+// write is never tried again (design: failed sync).
+type logger struct {
+	log   *slog.Logger
+	fatal func(error)
+}
+
+func (l logger) Infof(format string, args ...any) {
+	l.log.Debug("pebble", "text", fmt.Sprintf(format, args...))
+}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.log.Error("pebble", "text", fmt.Sprintf(format, args...))
+}
+
+func (l logger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf("store failed: "+format, args...)
+	l.log.Error("store failed", "error", err)
+	l.fatal(err)
+	panic(err) // Fatal must not return
+}
+
+// Now is the last instant that was stored.
+func (l *Load) Now() queue.Instant { return l.State.Now }

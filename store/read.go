@@ -1,0 +1,240 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/queued-mq/queued/queue"
+)
+
+// Message reads one message; found is false when it is gone.
+func (s *Store) Message(lane LaneID, id queue.MessageID) (m Message, e Entry, found bool, err error) {
+	var buf [laneKeyLen]byte
+	v, closer, err := s.db.Get(rowKey(buf[:0], kindMessage, lane, id))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return m, e, false, nil
+	}
+	if err != nil {
+		return m, e, false, fmt.Errorf("read message: %w", err)
+	}
+	m, size, err := decodeMessage(v)
+	if err = errors.Join(err, closer.Close()); err != nil {
+		return m, e, false, fmt.Errorf("read message %d of lane %d: %w", id, lane, err)
+	}
+	return m, m.entry(id, size), true, nil
+}
+
+// Returned reads the v row of a message; found is false when it has none.
+func (s *Store) Returned(lane LaneID, id queue.MessageID) (e Entry, found bool, err error) {
+	var buf [laneKeyLen]byte
+	v, closer, err := s.db.Get(rowKey(buf[:0], kindReturned, lane, id))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return e, false, nil
+	}
+	if err != nil {
+		return e, false, fmt.Errorf("read returned: %w", err)
+	}
+	e, err = decodeReturned(id, v)
+	if err = errors.Join(err, closer.Close()); err != nil {
+		return e, false, fmt.Errorf("read returned %d of lane %d: %w", id, lane, err)
+	}
+	return e, true, nil
+}
+
+func decodeReturned(id queue.MessageID, v []byte) (Entry, error) {
+	e := Entry{ID: id}
+	c := coder{b: v, reading: true}
+	c.version(rowVersion)
+	e.code(&c)
+	return e, c.done()
+}
+
+// Delayed reports whether the t row of a message is there.
+func (s *Store) Delayed(t Timer) (bool, error) {
+	_, found, err := s.get(timerKey(nil, kindDue, t.At, t.Lane, t.ID))
+	return found, err
+}
+
+// Row of a scan: a message with what the engine must know of it.
+type ScannedMessage struct {
+	Entry
+	Message
+}
+
+// ScanMessages reads up to max messages of the lane in the order of their ids,
+// from the id from on, and stops early when their rows have more than
+// maxBytes octets in all. more is false when it has come to the end of the
+// lane. With heads only, the bodies are left out.
+func (s *Store) ScanMessages(lane LaneID, from queue.MessageID, max int, maxBytes int64, heads bool) (out []ScannedMessage, more bool, err error) {
+	var read int64
+	err = s.scan(lanePrefix(nil, kindMessage, lane), rowKey(nil, kindMessage, lane, from), func(k, v []byte) error {
+		if len(out) == max || read > maxBytes {
+			more = true
+			return errStop
+		}
+		_, id, ok := parseRowKey(k)
+		if !ok {
+			return errCorrupt
+		}
+		var m Message
+		var size uint32
+		c := coder{b: v, reading: true}
+		if m.codeHead(&c, &size); c.bad {
+			return errCorrupt
+		}
+		if !heads {
+			m.Body = append([]byte(nil), c.b...)
+		}
+		read += int64(len(v))
+		out = append(out, ScannedMessage{m.entry(id, size), m})
+		return nil
+	})
+	return out, more, err
+}
+
+// ScanReturned reads up to max v rows of the lane, like ScanMessages.
+func (s *Store) ScanReturned(lane LaneID, from queue.MessageID, max int) (out []Entry, more bool, err error) {
+	err = s.scan(lanePrefix(nil, kindReturned, lane), rowKey(nil, kindReturned, lane, from), func(k, v []byte) error {
+		if len(out) == max {
+			more = true
+			return errStop
+		}
+		_, id, ok := parseRowKey(k)
+		if !ok {
+			return errCorrupt
+		}
+		e, err := decodeReturned(id, v)
+		out = append(out, e)
+		return err
+	})
+	return out, more, err
+}
+
+// ScanDue reads up to max t rows from the instant from up to and including
+// through.
+func (s *Store) ScanDue(from, through queue.Instant, max int) (out []Timer, next queue.Instant, err error) {
+	return s.scanTimers(kindDue, from, through, max)
+}
+
+// ScanExpiry does the same for x rows.
+func (s *Store) ScanExpiry(from, through queue.Instant, max int) (out []Timer, next queue.Instant, err error) {
+	return s.scanTimers(kindExpiry, from, through, max)
+}
+
+// scanTimers also reports the instant of the first row it left, 0 if there is
+// none at all.
+func (s *Store) scanTimers(kind byte, from, through queue.Instant, max int) (out []Timer, next queue.Instant, err error) {
+	err = s.scan([]byte{kind}, timerKey(nil, kind, from, 0, 0), func(k, _ []byte) error {
+		t, ok := parseTimerKey(k)
+		if !ok {
+			return errCorrupt
+		}
+		if t.At > through || len(out) == max {
+			next = t.At
+			return errStop
+		}
+		out = append(out, t)
+		return nil
+	})
+	return out, next, err
+}
+
+// WorkRequest reads one work request.
+func (s *Store) WorkRequest(id string) (w queue.WorkRequest, found bool, err error) {
+	at, found, err := s.get(workIDKey(nil, id))
+	if err != nil || !found {
+		return w, false, err
+	}
+	if len(at) != 8 {
+		return w, false, fmt.Errorf("read work request: %w", errCorrupt)
+	}
+	v, found, err := s.get(workKey(nil, queue.Instant(be.Uint64(at)), id))
+	if err != nil || !found {
+		return w, false, err
+	}
+	return w, true, parseJSON(v, &w)
+}
+
+// WorkRequests yields the work requests, newest first, that come after the one
+// with the id from; "" begins at the newest, an unknown id yields none.
+func (s *Store) WorkRequests(from string) iter.Seq2[queue.WorkRequest, error] {
+	return func(yield func(queue.WorkRequest, error) bool) {
+		prefix := []byte{kindWorkRequest, 1}
+		upper := after(prefix)
+		if from != "" {
+			at, found, err := s.get(workIDKey(nil, from))
+			if err != nil || !found || len(at) != 8 {
+				if err != nil {
+					yield(queue.WorkRequest{}, err)
+				}
+				return
+			}
+			upper = workKey(nil, queue.Instant(be.Uint64(at)), from)
+		}
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upper})
+		if err != nil {
+			yield(queue.WorkRequest{}, fmt.Errorf("read work requests: %w", err))
+			return
+		}
+		defer it.Close()
+		for ok := it.Last(); ok; ok = it.Prev() {
+			var w queue.WorkRequest
+			v, err := it.ValueAndErr()
+			if err == nil {
+				err = parseJSON(v, &w)
+			}
+			if !yield(w, err) || err != nil {
+				return
+			}
+		}
+		if err := it.Error(); err != nil {
+			yield(queue.WorkRequest{}, fmt.Errorf("read work requests: %w", err))
+		}
+	}
+}
+
+// RetryToken reads what was stored under the token.
+func (s *Store) RetryToken(scope, token string) (t RetryToken, found bool, err error) {
+	v, found, err := s.get(tokenKey(nil, scope, token))
+	if err != nil || !found {
+		return t, false, err
+	}
+	t = RetryToken{Scope: scope, Token: token}
+	c := coder{b: v, reading: true}
+	t.code(&c)
+	return t, true, c.done()
+}
+
+// RetryTokens calls f for every token used before the hour, oldest first.
+// Only Scope, Token and Hour are set.
+func (s *Store) RetryTokens(before uint64, max int) (out []RetryToken, err error) {
+	prefix := []byte{kindRetryToken, 1}
+	err = s.scan(prefix, nil, func(k, _ []byte) error {
+		if len(k) < 11 {
+			return errCorrupt
+		}
+		hour := be.Uint64(k[2:])
+		if hour >= before || len(out) == max {
+			return errStop
+		}
+		scope, token, ok := cut(k[10:])
+		if !ok {
+			return errCorrupt
+		}
+		out = append(out, RetryToken{Scope: scope, Token: token, Hour: hour})
+		return nil
+	})
+	return out, err
+}
+
+func cut(b []byte) (scope, token string, ok bool) {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i]), string(b[i+1:]), true
+		}
+	}
+	return "", "", false
+}
