@@ -437,8 +437,8 @@ type CreateConsumerGroupDetails struct {
 	// A name for people, unique within the queue whatever the case of its
 	// letters. Required. Length 1 to 255 characters.
 	DisplayName *string `protobuf:"bytes,1,opt,name=display_name,json=displayName,proto3,oneof" json:"display_name,omitempty"`
-	// The OCID or display name of the queue, which must have the capability
-	// CONSUMER_GROUPS. Required.
+	// The OCID of the queue, which must have the capability CONSUMER_GROUPS.
+	// Required.
 	QueueId *string `protobuf:"bytes,2,opt,name=queue_id,json=queueId,proto3,oneof" json:"queue_id,omitempty"`
 	// Which messages the group shall get; empty means all. Length 0 to 1024
 	// characters.

@@ -393,8 +393,9 @@ type GetMessage struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// The channel and the properties; absent if the message has neither.
 	Metadata *MessageMetadata `protobuf:"bytes,8,opt,name=metadata,proto3,oneof" json:"metadata,omitempty"`
-	// "base64" if REST spells the content as base64; absent for text. Never set
-	// over gRPC.
+	// "base64" if REST spells the content as base64; absent for text. REST then
+	// also adds the property content-encoding: base64, for clients that do not
+	// know this field. Never set over gRPC.
 	ContentEncoding *string `protobuf:"bytes,9,opt,name=content_encoding,json=contentEncoding,proto3,oneof" json:"content_encoding,omitempty"`
 	// Why the message is in the dead letter queue; absent if it is not.
 	DeadLetter    *DeadLetter `protobuf:"bytes,10,opt,name=dead_letter,json=deadLetter,proto3,oneof" json:"dead_letter,omitempty"`

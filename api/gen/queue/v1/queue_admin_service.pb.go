@@ -838,7 +838,7 @@ type ListConsumerGroupsRequest struct {
 	DisplayName *string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3,oneof" json:"display_name,omitempty"`
 	// The OCID of a consumer group: this group only.
 	Id *string `protobuf:"bytes,3,opt,name=id,proto3,oneof" json:"id,omitempty"`
-	// The OCID or display name of a queue: its groups only.
+	// The OCID of a queue: its groups only.
 	QueueId *string `protobuf:"bytes,4,opt,name=queue_id,json=queueId,proto3,oneof" json:"queue_id,omitempty"`
 	// How many groups a page may hold. Range 1 to 1000. Default 100.
 	Limit *int32 `protobuf:"varint,5,opt,name=limit,proto3,oneof" json:"limit,omitempty"`

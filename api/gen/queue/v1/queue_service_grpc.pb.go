@@ -55,11 +55,11 @@ type QueueServiceClient interface {
 	// DeleteMessage deletes a delivered message. It works until the message is
 	// delivered again or moved; a message that is already gone is a success.
 	DeleteMessage(ctx context.Context, in *DeleteMessageRequest, opts ...grpc.CallOption) (*DeleteMessageResponse, error)
-	// UpdateMessages is UpdateMessage for 1 to 20 messages, each with a result of
-	// its own.
+	// UpdateMessages sets how long 1 to 20 delivered messages stay hidden, with a
+	// result for each. It succeeds even if every entry fails: look at the counts.
 	UpdateMessages(ctx context.Context, in *UpdateMessagesRequest, opts ...grpc.CallOption) (*UpdateMessagesResponse, error)
-	// DeleteMessages is DeleteMessage for 1 to 20 messages, each with a result of
-	// its own.
+	// DeleteMessages deletes 1 to 20 delivered messages, with a result for each.
+	// It succeeds even if every entry fails: look at the counts.
 	DeleteMessages(ctx context.Context, in *DeleteMessagesRequest, opts ...grpc.CallOption) (*DeleteMessagesResponse, error)
 	// GetStats counts the messages of a queue, or of one channel of it.
 	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*GetStatsResponse, error)
@@ -181,11 +181,11 @@ type QueueServiceServer interface {
 	// DeleteMessage deletes a delivered message. It works until the message is
 	// delivered again or moved; a message that is already gone is a success.
 	DeleteMessage(context.Context, *DeleteMessageRequest) (*DeleteMessageResponse, error)
-	// UpdateMessages is UpdateMessage for 1 to 20 messages, each with a result of
-	// its own.
+	// UpdateMessages sets how long 1 to 20 delivered messages stay hidden, with a
+	// result for each. It succeeds even if every entry fails: look at the counts.
 	UpdateMessages(context.Context, *UpdateMessagesRequest) (*UpdateMessagesResponse, error)
-	// DeleteMessages is DeleteMessage for 1 to 20 messages, each with a result of
-	// its own.
+	// DeleteMessages deletes 1 to 20 delivered messages, with a result for each.
+	// It succeeds even if every entry fails: look at the counts.
 	DeleteMessages(context.Context, *DeleteMessagesRequest) (*DeleteMessagesResponse, error)
 	// GetStats counts the messages of a queue, or of one channel of it.
 	GetStats(context.Context, *GetStatsRequest) (*GetStatsResponse, error)
