@@ -85,7 +85,8 @@ func TestFilterKinds(t *testing.T) {
 	} else if got, ok := f.Exact(); !ok || got != "eu" {
 		t.Errorf("Exact() = %q, %v", got, ok)
 	}
-	if parse(t, "a*") != parse(t, "a*") || parse(t, "a*") == parse(t, "a") {
+	wild, again, exact := parse(t, "a*"), parse(t, "a*"), parse(t, "a")
+	if wild != again || wild == exact {
 		t.Error("equal filters are not ==, or different ones are")
 	}
 }
