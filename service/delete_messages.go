@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/queued-mq/queued/queue"
 )
@@ -19,8 +20,21 @@ type DeleteMessageResponse struct{}
 // DeleteMessage succeeds when the message is gone for good, also if it was
 // gone before. NotAuthorizedOrNotFound: it has been delivered again or moved
 // to the dead letter queue since; InvalidParameter: not a receipt of ours.
-func (s *Service) DeleteMessage(ctx context.Context, r DeleteMessageRequest) (DeleteMessageResponse, error) {
-	return DeleteMessageResponse{}, errSoon
+func (s *Service) DeleteMessage(ctx context.Context, r DeleteMessageRequest) (resp DeleteMessageResponse, err error) {
+	defer s.done(ctx, "DeleteMessage", time.Now(), &err)
+
+	id, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "DeleteMessage")
+	if err != nil {
+		return resp, err
+	}
+	if r.Receipt == "" {
+		return resp, field{name: "receipt"}.missing()
+	}
+	results, err := s.broker.Delete(ctx, id, []queue.Receipt{r.Receipt})
+	if err != nil {
+		return resp, err
+	}
+	return resp, results[0]
 }
 
 // DeleteMessagesRequest is DeleteMessage for 1 to 20 messages of one queue.
@@ -39,6 +53,25 @@ type DeleteMessagesResponse struct {
 }
 
 // DeleteMessages answers entry by entry; the error is for the request whole.
-func (s *Service) DeleteMessages(ctx context.Context, r DeleteMessagesRequest) (DeleteMessagesResponse, error) {
-	return DeleteMessagesResponse{}, errSoon
+func (s *Service) DeleteMessages(ctx context.Context, r DeleteMessagesRequest) (resp DeleteMessagesResponse, err error) {
+	defer s.done(ctx, "DeleteMessages", time.Now(), &err)
+
+	id, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "DeleteMessages")
+	if err != nil {
+		return resp, err
+	}
+	if err := checkBatch(s.limits, "entries", r.Receipts); err != nil {
+		return resp, err
+	}
+	results, err := s.broker.Delete(ctx, id, r.Receipts)
+	if err != nil {
+		return resp, err
+	}
+	resp.Entries = make([]Failure, len(results))
+	for i, err := range results {
+		if err != nil {
+			resp.Entries[i] = s.failure(ctx, "DeleteMessages", err, &resp.ClientFailures, &resp.ServerFailures)
+		}
+	}
+	return resp, nil
 }

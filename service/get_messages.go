@@ -2,7 +2,10 @@ package service
 
 import (
 	"context"
+	"time"
 
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/channels"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -24,10 +27,80 @@ type GetMessagesResponse struct {
 
 // GetMessages leases messages to the caller, each under a durable receipt. If
 // no octet of an answer can be handed to the client, the face calls Undeliver.
-func (s *Service) GetMessages(ctx context.Context, r GetMessagesRequest) (GetMessagesResponse, error) {
-	return GetMessagesResponse{}, errSoon
+func (s *Service) GetMessages(ctx context.Context, r GetMessagesRequest) (resp GetMessagesResponse, err error) {
+	defer s.done(ctx, "GetMessages", time.Now(), &err)
+
+	q, dead, err := s.find(ctx, r.QueueRef, mayConsume)
+	if err != nil {
+		return resp, err
+	}
+	if err := s.rates.Get(s.number(q.ID), time.Now()); err != nil {
+		return resp, err
+	}
+	get, err := s.receive(&r, &q)
+	if err != nil {
+		return resp, err
+	}
+	get.Dead = dead
+	if err := s.rates.EgressReady(s.number(q.ID), time.Now()); err != nil {
+		return resp, err
+	}
+	if resp.Messages, err = s.broker.Receive(ctx, get); err != nil {
+		return resp, err
+	}
+	bytes := int64(0)
+	for i := range resp.Messages {
+		bytes += resp.Messages[i].Size()
+	}
+	if bytes > 0 {
+		s.rates.Egress(s.number(q.ID), bytes, time.Now())
+	}
+	return resp, nil
+}
+
+// receive checks the form of a get from q.
+func (s *Service) receive(r *GetMessagesRequest, q *queue.Queue) (get broker.ReceiveRequest, err error) {
+	get.Queue, get.MaxBytes = q.ID, s.limits.ResponseBytes
+	if err := noGroup(r.ConsumerGroupID); err != nil {
+		return get, err
+	}
+	const asQueueSays = -1
+	f := field{name: "visibilityInSeconds"}
+	if get.Visibility, err = f.seconds(r.VisibilityInSeconds, 0, queue.MaxVisibility, asQueueSays); err != nil {
+		return get, err
+	}
+	f = field{name: "timeoutInSeconds"}
+	if get.Wait, err = f.seconds(r.TimeoutInSeconds, 0, queue.MaxPollingTimeout, q.PollingTimeout); err != nil {
+		return get, err
+	}
+	most := int(s.limits.BatchMessages)
+	get.Limit = min(s.getLimit, most)
+	if r.Limit != nil {
+		if get.Limit = int(*r.Limit); get.Limit < 1 || get.Limit > most {
+			return get, field{name: "limit"}.invalid("is %d; it must be 1 to %d (limits.batch-messages)", get.Limit, most)
+		}
+	}
+	get.Filter, err = channelFilter(r.ChannelFilter)
+	return get, err
+}
+
+// channelFilter reads an optional filter; absent and empty both mean none.
+func channelFilter(v *string) (channels.Filter, error) {
+	if given(v) == "" {
+		return channels.Filter{}, nil
+	}
+	return channels.ParseFilter(*v)
 }
 
 // Undeliver takes back deliveries of which no octet has left: they are visible
 // again and were not counted. It never blocks and never fails.
-func (s *Service) Undeliver(messages []queue.Delivery) {}
+func (s *Service) Undeliver(messages []queue.Delivery) {
+	if len(messages) == 0 {
+		return
+	}
+	receipts := make([]queue.Receipt, len(messages))
+	for i := range messages {
+		receipts[i] = messages[i].Receipt
+	}
+	s.broker.Undeliver(receipts)
+}

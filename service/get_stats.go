@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"time"
 
+	"github.com/queued-mq/queued/channels"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -19,12 +21,35 @@ type GetStatsRequest struct {
 type GetStatsResponse struct {
 	Queue           queue.Stats
 	DLQ             queue.Stats
-	ChannelID       *string // as asked
+	ChannelID       *string // as asked; nil for the whole queue
 	ConsumerGroupID *string // as asked
 }
 
 // GetStats reads memory and never waits. A channel that holds nothing counts
 // zero.
-func (s *Service) GetStats(ctx context.Context, r GetStatsRequest) (GetStatsResponse, error) {
-	return GetStatsResponse{}, errSoon
+func (s *Service) GetStats(ctx context.Context, r GetStatsRequest) (resp GetStatsResponse, err error) {
+	defer s.done(ctx, "GetStats", time.Now(), &err)
+
+	q, dead, err := s.find(ctx, r.QueueRef, mayRead)
+	if err != nil {
+		return resp, err
+	}
+	if err := s.rates.Request(s.number(q.ID), "GetStats", time.Now()); err != nil {
+		return resp, err
+	}
+	if err := noGroup(r.ConsumerGroupID); err != nil {
+		return resp, err
+	}
+	channel := r.ChannelID
+	if given(channel) == "" {
+		channel = nil
+	} else if err := channels.Validate(*channel); err != nil {
+		return resp, err
+	}
+	resp.ChannelID, resp.ConsumerGroupID = channel, r.ConsumerGroupID
+	resp.Queue, resp.DLQ = s.broker.Stats(q.ID, channel)
+	if dead {
+		resp.Queue, resp.DLQ = resp.DLQ, queue.Stats{}
+	}
+	return resp, nil
 }

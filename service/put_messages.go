@@ -1,8 +1,15 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
+	"slices"
+	"time"
+	"unicode/utf8"
 
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/channels"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -60,6 +67,150 @@ type PutMessagesResponse struct {
 
 // PutMessages publishes; when it returns without an error the messages are
 // durable.
-func (s *Service) PutMessages(ctx context.Context, r PutMessagesRequest) (PutMessagesResponse, error) {
-	return PutMessagesResponse{}, errSoon
+func (s *Service) PutMessages(ctx context.Context, r PutMessagesRequest) (resp PutMessagesResponse, err error) {
+	defer s.done(ctx, "PutMessages", time.Now(), &err)
+
+	q, err := s.findMain(ctx, r.QueueRef, mayProduce, "nothing can be published to it")
+	if err != nil {
+		return resp, err
+	}
+	now := time.Now()
+	if err := s.rates.Request(s.number(q.ID), "PutMessages", now); err != nil {
+		return resp, err
+	}
+	messages, bytes, err := s.newMessages(&r, &q)
+	if err != nil {
+		return resp, err
+	}
+	if err := s.rates.Ingress(s.number(q.ID), bytes, now); err != nil {
+		return resp, err
+	}
+	resp.Messages, err = s.broker.Publish(ctx, broker.PublishRequest{
+		Queue:      q.ID,
+		Messages:   messages,
+		RetryToken: given(r.RetryToken),
+	})
+	return resp, err
+}
+
+// newMessages checks the form of a publish to q and gives its messages and
+// their size together.
+func (s *Service) newMessages(r *PutMessagesRequest, q *queue.Queue) ([]queue.NewMessage, int64, error) {
+	if err := checkBatch(s.limits, "messages", r.Messages); err != nil {
+		return nil, 0, err
+	}
+	if err := checkRetryToken(r.RetryToken); err != nil {
+		return nil, 0, err
+	}
+	messages, bytes := make([]queue.NewMessage, len(r.Messages)), int64(0)
+	for i := range r.Messages {
+		m := &messages[i]
+		if err := r.Messages[i].read(m, i, q, r.TextOnly); err != nil {
+			return nil, 0, err
+		}
+		if err := s.limits.CheckMessage(m); err != nil {
+			return nil, 0, within("messages", i, err)
+		}
+		bytes += m.Size()
+	}
+	return messages, bytes, s.limits.CheckRequestBytes(bytes)
+}
+
+// read turns p, the message at place i of a publish to q, into m. Sizes and
+// names of properties are not looked at.
+func (p *PutMessage) read(m *queue.NewMessage, i int, q *queue.Queue, textOnly bool) (err error) {
+	at := func(name string) field { return field{list: "messages", at: i, name: name} }
+
+	if p.Content == nil {
+		return at("content").missing()
+	}
+	if m.Body, m.Properties, err = p.decode(textOnly); err != nil {
+		return within("messages", i, err)
+	}
+	m.ContentType = p.ContentType
+	m.Channel = given(p.ChannelID)
+	if err := channels.Validate(m.Channel); err != nil {
+		return within("messages", i, err)
+	}
+	if m.Retention, err = retention(at("retentionInSeconds"), p.RetentionInSeconds, q); err != nil {
+		return err
+	}
+	if m.Delay, err = at("delayInSeconds").seconds(p.DelayInSeconds, 0, queue.MaxDelay, 0); err != nil {
+		return err
+	}
+	if life := cmp.Or(m.Retention, q.Retention); m.Delay >= life {
+		return at("delayInSeconds").invalid("is %d; it must be below the retention of the message, which is %d",
+			*p.DelayInSeconds, life/time.Second)
+	}
+	m.Visibility, err = at("visibilityInSeconds").seconds(p.VisibilityInSeconds, queue.MinVisibility, queue.MaxVisibility, 0)
+	return err
+}
+
+// retention is a message's own retention, at most its queue's; 0 if it names
+// none.
+func retention(f field, v *int32, q *queue.Queue) (time.Duration, error) {
+	if v == nil {
+		return 0, nil
+	}
+	d := time.Duration(*v) * time.Second
+	if d < queue.MinRetention || d > q.Retention {
+		return 0, f.invalid("is %d; it must be %d to the retentionInSeconds of the queue, which is %d",
+			*v, queue.MinRetention/time.Second, q.Retention/time.Second)
+	}
+	return d, nil
+}
+
+// reservedProperty marks a body spelled in base64; see PutMessage.Properties.
+const (
+	reservedProperty = "content-encoding"
+	base64Encoding   = "base64"
+)
+
+// decode gives the octets of the body and the properties in the order of their
+// names, the reserved one taken out.
+func (p *PutMessage) decode(textOnly bool) (body []byte, properties []queue.Property, err error) {
+	body, properties = p.Content, p.Properties
+	encoding := given(p.ContentEncoding)
+	switch encoding {
+	case "":
+	case base64Encoding:
+		if body, err = decodeBase64(body); err != nil {
+			return nil, nil, field{name: "content"}.invalid("is not base64, as contentEncoding says")
+		}
+	default:
+		return nil, nil, field{name: "contentEncoding"}.invalid("must be %s, or absent for text", base64Encoding)
+	}
+
+	slices.SortFunc(properties, func(a, b queue.Property) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(properties); i++ {
+		if name := properties[i].Name; name == properties[i-1].Name {
+			return nil, nil, field{name: "customProperties"}.invalid("has %q more than once", name)
+		}
+	}
+	at, found := slices.BinarySearchFunc(properties, reservedProperty, func(p queue.Property, name string) int {
+		return cmp.Compare(p.Name, name)
+	})
+	if !found {
+		return body, properties, nil
+	}
+	if properties[at].Value == base64Encoding {
+		if encoding == base64Encoding {
+			return body, slices.Delete(properties, at, at+1), nil
+		}
+		if octets, err := decodeBase64(body); err == nil && textOnly && !utf8.Valid(octets) {
+			return octets, slices.Delete(properties, at, at+1), nil
+		}
+	}
+	return nil, nil, field{name: "customProperties"}.invalid(
+		"has %q, which is reserved: it marks content that is no text, in base64; use contentEncoding to send such", reservedProperty)
+}
+
+// decodeBase64 is standard base64 with padding and nothing else: one spelling
+// for each row of octets.
+func decodeBase64(text []byte) ([]byte, error) {
+	octets, err := base64.StdEncoding.Strict().AppendDecode(make([]byte, 0, base64.StdEncoding.DecodedLen(len(text))), text)
+	if err == nil && base64.StdEncoding.EncodedLen(len(octets)) != len(text) {
+		err = base64.CorruptInputError(len(text)) // line breaks, which the decoder skips
+	}
+	return octets, err
 }

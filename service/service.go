@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"time"
@@ -17,11 +18,11 @@ import (
 // Service is the use cases over one broker. Its methods may be called from any
 // number of goroutines; it owns no goroutine and nothing to close.
 type Service struct {
-	broker  *broker.Broker
-	limits  limits.Settings
-	rates   *limits.Rates
-	ocids   ocids
-	entropy io.Reader
+	broker *broker.Broker
+	limits *limits.Settings
+	rates  *limits.Rates
+	seed   maphash.Seed // of number
+	ocids  ocids
 
 	deliveryCount int
 	getLimit      int
@@ -34,7 +35,8 @@ type Service struct {
 // Options are the settings of a Service. The zero value serves with OCI's
 // limits and the contract's defaults.
 type Options struct {
-	// Limits are the sizes, counts and rates to keep; nil: the profile oci.
+	// Limits are the sizes, counts and rates to keep, valid and not changed any
+	// more; nil: the profile oci.
 	Limits *limits.Settings
 
 	// DefaultDeliveryCount is the deadLetterQueueDeliveryCount of a queue that
@@ -73,23 +75,34 @@ const Canceled queue.Code = "Canceled"
 const (
 	defaultDeliveryCount = 5
 	defaultGetLimit      = 20
+
+	// How many queues the rates remember at a time, at about a kilobyte each.
+	// Of more queues in use within a minute some would go unthrottled; those
+	// who lift limits.queues-per-tenancy so far have lifted rates too.
+	ratedQueues = 16 << 10
 )
 
 // New is the use cases over b.
 func New(b *broker.Broker, o Options) *Service {
 	s := &Service{
 		broker:        b,
-		ocids:         ocids{realm: cmp.Or(o.Realm, "oc1"), region: cmp.Or(o.Region, "local")},
-		entropy:       o.Entropy,
+		seed:          maphash.MakeSeed(),
+		limits:        o.Limits,
+		ocids:         ocids{realm: cmp.Or(o.Realm, "oc1"), region: cmp.Or(o.Region, "local"), entropy: o.Entropy},
 		deliveryCount: defaultDeliveryCount,
 		getLimit:      cmp.Or(o.DefaultGetLimit, defaultGetLimit),
 		publicURL:     o.PublicURL,
 		observe:       o.Observe,
 		log:           o.Logger,
 	}
-	if s.entropy == nil {
-		s.entropy = rand.Reader
+	if o.Entropy == nil {
+		s.ocids.entropy = rand.Reader
 	}
+	if o.Limits == nil {
+		oci := limits.OCI()
+		s.limits = &oci
+	}
+	s.rates = limits.NewRates(s.limits, ratedQueues)
 	if o.DefaultDeliveryCount != nil {
 		s.deliveryCount = *o.DefaultDeliveryCount
 	}
@@ -99,6 +112,9 @@ func New(b *broker.Broker, o Options) *Service {
 	return s
 }
 
+// number is the queue's number for the rates.
+func (s *Service) number(id queue.ID) uint64 { return maphash.String(s.seed, string(id)) }
+
 // done ends every use case: it reports the outcome and logs what no caller can
 // act on. Use it as
 //
@@ -106,13 +122,10 @@ func New(b *broker.Broker, o Options) *Service {
 func (s *Service) done(ctx context.Context, operation string, began time.Time, err *error) {
 	code := queue.CodeOf(*err)
 	if code == queue.InternalServerError {
-		if gone(*err) {
+		if gone(ctx, *err) {
 			code = Canceled
 		} else {
-			s.log.LogAttrs(ctx, slog.LevelError, "internal error",
-				slog.String("operation", operation),
-				slog.String("opc_request_id", CallerOf(ctx).RequestID),
-				slog.Any("error", *err))
+			s.logFault(ctx, operation, *err)
 		}
 	}
 	if s.observe != nil {
@@ -120,7 +133,15 @@ func (s *Service) done(ctx context.Context, operation string, began time.Time, e
 	}
 }
 
-// gone reports whether err says that the caller has left.
-func gone(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+// logFault logs what went wrong inside and is shown as "internal error" only.
+func (s *Service) logFault(ctx context.Context, operation string, err error) {
+	s.log.LogAttrs(ctx, slog.LevelError, "internal error",
+		slog.String("operation", operation),
+		slog.String("opc-request-id", CallerOf(ctx).RequestID),
+		slog.Any("error", err))
+}
+
+// gone reports whether err says no more than that the caller has left.
+func gone(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
