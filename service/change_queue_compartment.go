@@ -1,6 +1,12 @@
 package service
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/queue"
+)
 
 // ChangeQueueCompartmentRequest moves a queue to another compartment.
 type ChangeQueueCompartmentRequest struct {
@@ -11,6 +17,25 @@ type ChangeQueueCompartmentRequest struct {
 
 // ChangeQueueCompartment changes who administers the queue, not its OCID and
 // not its messages.
-func (s *Service) ChangeQueueCompartment(ctx context.Context, r ChangeQueueCompartmentRequest) (WorkRequestResponse, error) {
-	return WorkRequestResponse{}, errSoon
+func (s *Service) ChangeQueueCompartment(ctx context.Context, r ChangeQueueCompartmentRequest) (resp WorkRequestResponse, err error) {
+	defer s.done(ctx, "ChangeQueueCompartment", time.Now(), &err)
+
+	if r.CompartmentID == nil {
+		return resp, field{name: "compartmentId"}.missing()
+	}
+	return s.apply(ctx, change{
+		operation: queue.MoveQueue,
+		need:      mayMove,
+		ref:       r.QueueRef,
+		ifMatch:   r.IfMatch,
+		noDead:    "it lies where its queue lies; move the queue",
+		action:    queue.ActionUpdated,
+		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+			q.CompartmentID = *r.CompartmentID
+			if err := q.Validate(); err != nil {
+				return q, "", err
+			}
+			return put(tx, q), "queue moved", nil
+		},
+	})
 }

@@ -3,9 +3,17 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/queued-mq/queued/queue"
 )
+
+// Consumer groups are not built yet, and no queue has the capability. So far
+// the operations say what is true: there is none to list (200 and an empty
+// list, as a sweeper or a data source of Terraform expects), none that could be
+// read, changed or deleted (404, which Terraform takes for "gone already"), and
+// none can be made (501 MethodNotImplemented, which the SDKs neither retry nor
+// count against their circuit breaker).
 
 // ConsumerGroup is a consumer group as the API shows it.
 type ConsumerGroup struct {
@@ -43,8 +51,22 @@ type ListConsumerGroupsResponse struct {
 }
 
 // ListConsumerGroups lists groups.
-func (s *Service) ListConsumerGroups(ctx context.Context, r ListConsumerGroupsRequest) (ListConsumerGroupsResponse, error) {
-	return ListConsumerGroupsResponse{}, errSoon
+func (s *Service) ListConsumerGroups(ctx context.Context, r ListConsumerGroupsRequest) (resp ListConsumerGroupsResponse, err error) {
+	defer s.done(ctx, "ListConsumerGroups", time.Now(), &err)
+
+	if _, err := lifecycleState(r.LifecycleState); err != nil {
+		return resp, err
+	}
+	if _, err := parseOrder(r.SortBy, r.SortOrder); err != nil {
+		return resp, err
+	}
+	if _, err := s.pageLimit(r.Limit); err != nil {
+		return resp, err
+	}
+	if r.Page != nil {
+		return resp, errPage // no list of ours has had a second page
+	}
+	return resp, nil
 }
 
 // CreateConsumerGroupRequest describes a group to be made.
@@ -68,8 +90,10 @@ type CreateConsumerGroupResponse struct {
 }
 
 // CreateConsumerGroup makes a group.
-func (s *Service) CreateConsumerGroup(ctx context.Context, r CreateConsumerGroupRequest) (CreateConsumerGroupResponse, error) {
-	return CreateConsumerGroupResponse{}, errSoon
+func (s *Service) CreateConsumerGroup(ctx context.Context, r CreateConsumerGroupRequest) (resp CreateConsumerGroupResponse, err error) {
+	defer s.done(ctx, "CreateConsumerGroup", time.Now(), &err)
+
+	return resp, queue.Errorf(queue.MethodNotImplemented, "consumer groups are not built yet")
 }
 
 // GetConsumerGroupRequest asks for one group.
@@ -84,8 +108,10 @@ type GetConsumerGroupResponse struct {
 }
 
 // GetConsumerGroup reads one group.
-func (s *Service) GetConsumerGroup(ctx context.Context, r GetConsumerGroupRequest) (GetConsumerGroupResponse, error) {
-	return GetConsumerGroupResponse{}, errSoon
+func (s *Service) GetConsumerGroup(ctx context.Context, r GetConsumerGroupRequest) (resp GetConsumerGroupResponse, err error) {
+	defer s.done(ctx, "GetConsumerGroup", time.Now(), &err)
+
+	return resp, unknownGroup(r.ConsumerGroupID)
 }
 
 // UpdateConsumerGroupRequest changes settings of a group; what is absent
@@ -102,8 +128,10 @@ type UpdateConsumerGroupRequest struct {
 }
 
 // UpdateConsumerGroup changes a group.
-func (s *Service) UpdateConsumerGroup(ctx context.Context, r UpdateConsumerGroupRequest) (WorkRequestResponse, error) {
-	return WorkRequestResponse{}, errSoon
+func (s *Service) UpdateConsumerGroup(ctx context.Context, r UpdateConsumerGroupRequest) (resp WorkRequestResponse, err error) {
+	defer s.done(ctx, "UpdateConsumerGroup", time.Now(), &err)
+
+	return resp, unknownGroup(r.ConsumerGroupID)
 }
 
 // DeleteConsumerGroupRequest deletes a group.
@@ -113,6 +141,14 @@ type DeleteConsumerGroupRequest struct {
 }
 
 // DeleteConsumerGroup deletes a group with its copies of the messages.
-func (s *Service) DeleteConsumerGroup(ctx context.Context, r DeleteConsumerGroupRequest) (WorkRequestResponse, error) {
-	return WorkRequestResponse{}, errSoon
+func (s *Service) DeleteConsumerGroup(ctx context.Context, r DeleteConsumerGroupRequest) (resp WorkRequestResponse, err error) {
+	defer s.done(ctx, "DeleteConsumerGroup", time.Now(), &err)
+
+	return resp, unknownGroup(r.ConsumerGroupID)
+}
+
+// unknownGroup is the one answer for a group that is not there and for one the
+// caller may not use.
+func unknownGroup(text string) error {
+	return queue.Errorf(queue.NotAuthorizedOrNotFound, "consumer group %q is not known, or you may not use it so", text)
 }

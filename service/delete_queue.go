@@ -1,6 +1,12 @@
 package service
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/queue"
+)
 
 // DeleteQueueRequest deletes a queue with all its messages.
 type DeleteQueueRequest struct {
@@ -9,6 +15,20 @@ type DeleteQueueRequest struct {
 }
 
 // DeleteQueue ends the queue, its open polls and its messages at once.
-func (s *Service) DeleteQueue(ctx context.Context, r DeleteQueueRequest) (WorkRequestResponse, error) {
-	return WorkRequestResponse{}, errSoon
+// Its record stays readable, as DELETED, for 24 h.
+func (s *Service) DeleteQueue(ctx context.Context, r DeleteQueueRequest) (resp WorkRequestResponse, err error) {
+	defer s.done(ctx, "DeleteQueue", time.Now(), &err)
+
+	return s.apply(ctx, change{
+		operation: queue.DeleteQueue,
+		need:      mayDelete,
+		ref:       r.QueueRef,
+		ifMatch:   r.IfMatch,
+		noDead:    "it lives and dies with its queue; delete the queue, or purge it with purgeType DLQ",
+		action:    queue.ActionDeleted,
+		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+			q.State = queue.Deleted
+			return put(tx, q), "queue deleted", nil
+		},
+	})
 }

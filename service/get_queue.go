@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/queued-mq/queued/queue"
 )
@@ -26,6 +27,15 @@ type GetQueueResponse struct {
 }
 
 // GetQueue reads memory. A deleted queue is readable by its OCID for 24 h.
-func (s *Service) GetQueue(ctx context.Context, r GetQueueRequest) (GetQueueResponse, error) {
-	return GetQueueResponse{}, errSoon
+func (s *Service) GetQueue(ctx context.Context, r GetQueueRequest) (resp GetQueueResponse, err error) {
+	defer s.done(ctx, "GetQueue", time.Now(), &err)
+
+	q, dead, err := s.findAny(ctx, r.QueueRef, mayRead)
+	if err != nil {
+		return resp, err
+	}
+	if dead {
+		return resp, refuseDead("it has no settings of its own; read those of the queue")
+	}
+	return GetQueueResponse{Queue: s.show(ctx, q), ETag: etag(q.Version)}, nil
 }

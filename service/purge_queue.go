@@ -1,6 +1,14 @@
 package service
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/channels"
+	"github.com/queued-mq/queued/queue"
+)
 
 // PurgeQueueRequest removes the messages a queue holds now.
 type PurgeQueueRequest struct {
@@ -13,6 +21,62 @@ type PurgeQueueRequest struct {
 
 // PurgeQueue removes messages, those in flight included; they are neither
 // delivered nor counted from the answer on.
-func (s *Service) PurgeQueue(ctx context.Context, r PurgeQueueRequest) (WorkRequestResponse, error) {
-	return WorkRequestResponse{}, errSoon
+// The queue itself does not change, nor does its etag.
+func (s *Service) PurgeQueue(ctx context.Context, r PurgeQueueRequest) (resp WorkRequestResponse, err error) {
+	defer s.done(ctx, "PurgeQueue", time.Now(), &err)
+
+	what, err := r.check()
+	if err != nil {
+		return resp, err
+	}
+	return s.apply(ctx, change{
+		operation: queue.PurgeQueue,
+		need:      mayUpdate,
+		ref:       r.QueueRef,
+		ifMatch:   r.IfMatch,
+		noDead:    "purge the queue with purgeType DLQ",
+		action:    queue.ActionUpdated,
+		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+			var which []string // nil: all
+			if len(r.ChannelIDs) > 0 {
+				which = r.ChannelIDs
+			}
+			n := tx.Purge(q.ID, what, which)
+			return q, fmt.Sprintf("%s purge removed %d messages", what, n), nil
+		},
+	})
 }
+
+// maxPurgeChannels is how many channels one purge may name.
+const maxPurgeChannels = 256
+
+// check checks the form of a purge.
+func (r *PurgeQueueRequest) check() (queue.PurgeType, error) {
+	if r.PurgeType == nil {
+		return "", field{name: "purgeType"}.missing()
+	}
+	what, err := queue.ParsePurgeType(*r.PurgeType)
+	if err != nil {
+		return "", err
+	}
+	if n := len(r.ChannelIDs); n > maxPurgeChannels {
+		return "", field{name: "channelIds"}.invalid("names %d channels; it may name %d", n, maxPurgeChannels)
+	}
+	for i, id := range r.ChannelIDs {
+		// An empty text more likely is a variable that was not set than
+		// the wish to purge what lies outside all channels.
+		if id == "" {
+			return "", queue.Errorf(queue.InvalidParameter, "channelIds[%d] is empty", i)
+		}
+		if err := channels.Validate(id); err != nil {
+			return "", within("channelIds", i, err)
+		}
+	}
+	if given(r.ConsumerGroupID) == allGroups {
+		return what, nil // a queue without groups is the one group it has
+	}
+	return what, noGroup(r.ConsumerGroupID)
+}
+
+// allGroups in place of a consumer group means every one.
+const allGroups = "all"

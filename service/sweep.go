@@ -1,8 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
+	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -10,6 +14,47 @@ import (
 // requests after 7 days. One call is one bounded round; call it again and again
 // (a minute apart is plenty). Readers do not depend on it: what is past its
 // time is not shown even if it has not been swept yet.
-func (s *Service) Sweep(ctx context.Context) error { return errSoon }
+func (s *Service) Sweep(ctx context.Context) error {
+	for ids := range slices.Chunk(expiredQueues(s.broker.Queues(), s.broker.Now()), sweepStep) {
+		err := s.broker.Admin(ctx, func(tx *broker.Tx) error {
+			for _, id := range ids {
+				if q, ok := tx.Queue(id); ok && q.State == queue.Deleted {
+					tx.DropQueue(id)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("sweep deleted queues: %w", err)
+		}
+		for _, id := range ids {
+			s.rates.Forget(s.number(id))
+		}
+	}
+	return nil
+}
 
-var errSoon = queue.Errorf(queue.MethodNotImplemented, "not built yet")
+const (
+	// sweepStep is how many things one durable step forgets, so that nobody
+	// waits long for the core.
+	sweepStep = 500
+
+	// maxTombstones is how many deleted queues are kept even if their time is
+	// not over: they live in memory, and creating and deleting queues in a
+	// circle must not fill it. Beyond it the oldest go first.
+	maxTombstones = 10_000
+)
+
+// expiredQueues are the deleted queues to forget, longest deleted first.
+func expiredQueues(queues []queue.Queue, now queue.Instant) []queue.ID {
+	dead := slices.DeleteFunc(queues, func(q queue.Queue) bool { return q.State != queue.Deleted })
+	slices.SortStableFunc(dead, func(a, b queue.Queue) int { return cmp.Compare(a.UpdatedAt, b.UpdatedAt) })
+	var ids []queue.ID
+	for i := range dead {
+		if !forgotten(&dead[i], now) && len(dead)-i <= maxTombstones {
+			break
+		}
+		ids = append(ids, dead[i].ID)
+	}
+	return ids
+}

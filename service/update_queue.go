@@ -3,6 +3,10 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"time"
+
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/queue"
 )
 
 // UpdateQueueRequest changes settings of a queue; what is absent stays. The
@@ -28,6 +32,48 @@ type WorkRequestResponse struct {
 }
 
 // UpdateQueue changes a live queue.
-func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (WorkRequestResponse, error) {
-	return WorkRequestResponse{}, errSoon
+func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (resp WorkRequestResponse, err error) {
+	defer s.done(ctx, "UpdateQueue", time.Now(), &err)
+
+	if err := checkCapabilities(r.Capabilities); err != nil {
+		return resp, err
+	}
+	if err := checkTags(r.FreeformTags, r.DefinedTags); err != nil {
+		return resp, err
+	}
+	return s.apply(ctx, change{
+		operation: queue.UpdateQueue,
+		need:      mayUpdate,
+		ref:       r.QueueRef,
+		ifMatch:   r.IfMatch,
+		noDead:    "it has no settings of its own; update the queue",
+		action:    queue.ActionUpdated,
+		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+			r.set(&q)
+			if err := q.Validate(); err != nil {
+				return q, "", err
+			}
+			return put(tx, q), "queue updated", nil
+		},
+	})
+}
+
+// set changes q as r says.
+func (r *UpdateQueueRequest) set(q *queue.Queue) {
+	if r.DisplayName != nil {
+		q.DisplayName = *r.DisplayName
+	}
+	q.Visibility = secondsOr(r.VisibilityInSeconds, q.Visibility)
+	q.PollingTimeout = secondsOr(r.TimeoutInSeconds, q.PollingTimeout)
+	q.ChannelConsumptionLimit = numberOr(r.ChannelConsumptionLimit, q.ChannelConsumptionLimit)
+	q.DeadLetterDeliveryCount = numberOr(r.DeadLetterQueueDeliveryCount, q.DeadLetterDeliveryCount)
+	if r.CustomEncryptionKeyID != nil {
+		q.CustomEncryptionKeyID = *r.CustomEncryptionKeyID
+	}
+	if r.FreeformTags != nil {
+		q.FreeformTags = r.FreeformTags
+	}
+	if r.DefinedTags != nil {
+		q.DefinedTags = r.DefinedTags
+	}
 }
