@@ -1,0 +1,41 @@
+package grpcapi
+
+import (
+	"context"
+
+	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/service"
+)
+
+// PutMessages publishes messages.
+func (d *data) PutMessages(ctx context.Context, r *queuev1.PutMessagesRequest) (*queuev1.PutMessagesResponse, error) {
+	rest := service.CallerOf(ctx).Face == service.FaceREST
+	q := service.PutMessagesRequest{QueueRef: r.GetQueueId(), RetryToken: r.RetryToken, TextOnly: rest}
+	if entries := r.GetPutMessagesDetails().GetMessages(); entries != nil {
+		q.Messages = make([]service.PutMessage, len(entries))
+		for i, e := range entries {
+			m := &q.Messages[i]
+			m.Content = e.Content
+			if rest { // over gRPC content is the octets
+				m.ContentEncoding = e.ContentEncoding
+			}
+			m.RetentionInSeconds, m.DelayInSeconds, m.VisibilityInSeconds = e.RetentionInSeconds, e.DelayInSeconds, e.VisibilityInSeconds
+			if e.Metadata != nil {
+				m.ChannelID = e.Metadata.ChannelId
+				for name, value := range e.Metadata.CustomProperties {
+					m.Properties = append(m.Properties, queue.Property{Name: name, Value: value})
+				}
+			}
+		}
+	}
+	resp, err := d.service.PutMessages(ctx, q)
+	if err != nil {
+		return nil, Status(err)
+	}
+	out := &queuev1.PutMessages{Messages: make([]*queuev1.PutMessage, len(resp.Messages))}
+	for i, p := range resp.Messages {
+		out.Messages[i] = &queuev1.PutMessage{Id: int64(p.ID), ExpireAfter: timestamp(p.ExpireAfter)}
+	}
+	return &queuev1.PutMessagesResponse{PutMessages: out}, nil
+}
