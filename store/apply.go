@@ -33,15 +33,16 @@ func (a *applier) apply(b *pebble.Batch, cs *ChangeSet) error {
 			return err
 		}
 	}
+	// A lane that was given up may have a successor under the same key.
+	for _, k := range cs.GoneLanes {
+		if err := a.delete(b, laneKey(a.key[:0], k)); err != nil {
+			return err
+		}
+	}
 	for i := range cs.Lanes {
 		l := &cs.Lanes[i]
 		l.code(a.coder())
 		if err := a.write(b, laneKey(a.key[:0], l.Key)); err != nil {
-			return err
-		}
-	}
-	for _, k := range cs.GoneLanes {
-		if err := a.delete(b, laneKey(a.key[:0], k)); err != nil {
 			return err
 		}
 	}
@@ -198,7 +199,7 @@ func (a *applier) admin(b *pebble.Batch, cs *ChangeSet) error {
 	}
 	for i := range cs.Tokens {
 		t := &cs.Tokens[i]
-		if err := b.Set(tokenHourKey(nil, t.Hour, t.Scope, t.Token), nil, nil); err != nil {
+		if err := b.Set(tokenHourKey(nil, t.hour(), t.Scope, t.Token), nil, nil); err != nil {
 			return err
 		}
 		t.code(a.coder())
@@ -208,7 +209,7 @@ func (a *applier) admin(b *pebble.Batch, cs *ChangeSet) error {
 	}
 	for i := range cs.GoneTokens {
 		t := &cs.GoneTokens[i]
-		if err := a.delete(b, tokenHourKey(nil, t.Hour, t.Scope, t.Token)); err != nil {
+		if err := a.delete(b, tokenHourKey(nil, t.hour(), t.Scope, t.Token)); err != nil {
 			return err
 		}
 		if err := a.delete(b, tokenKey(nil, t.Scope, t.Token)); err != nil {

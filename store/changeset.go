@@ -57,7 +57,7 @@ type ChangeSet struct {
 	Work       []queue.WorkRequest
 	GoneWork   []queue.WorkRequest // only ID and AcceptedAt matter
 	Tokens     []RetryToken
-	GoneTokens []RetryToken // only Scope, Token and Hour matter
+	GoneTokens []RetryToken // only Scope, Token and At matter
 }
 
 // Empty reports whether there is nothing to write.

@@ -58,7 +58,7 @@ func (s *Store) Delayed(t Timer) (bool, error) {
 	return found, err
 }
 
-// Row of a scan: a message with what the engine must know of it.
+// ScannedMessage is a row of a scan: a message with what the engine must know of it.
 type ScannedMessage struct {
 	Entry
 	Message
@@ -208,23 +208,22 @@ func (s *Store) RetryToken(scope, token string) (t RetryToken, found bool, err e
 	return t, true, c.done()
 }
 
-// RetryTokens calls f for every token used before the hour, oldest first.
-// Only Scope, Token and Hour are set.
-func (s *Store) RetryTokens(before uint64, max int) (out []RetryToken, err error) {
-	prefix := []byte{kindRetryToken, 1}
-	err = s.scan(prefix, nil, func(k, _ []byte) error {
+// RetryTokens reads up to max tokens that were used in an hour before that of
+// the instant, oldest first. Value is not set, and At only to its hour.
+func (s *Store) RetryTokens(before queue.Instant, max int) (out []RetryToken, err error) {
+	err = s.scan([]byte{kindRetryToken, 1}, nil, func(k, _ []byte) error {
 		if len(k) < 11 {
 			return errCorrupt
 		}
 		hour := be.Uint64(k[2:])
-		if hour >= before || len(out) == max {
+		if hour >= hourOf(before) || len(out) == max {
 			return errStop
 		}
 		scope, token, ok := cut(k[10:])
 		if !ok {
 			return errCorrupt
 		}
-		out = append(out, RetryToken{Scope: scope, Token: token, Hour: hour})
+		out = append(out, RetryToken{Scope: scope, Token: token, At: queue.Instant(hour * 3_600_000)})
 		return nil
 	})
 	return out, err

@@ -227,14 +227,19 @@ func parseJSON(b []byte, v any) error {
 
 // RetryToken is an r row: what was answered under a token.
 type RetryToken struct {
-	Scope string // without NUL; whose token it is
-	Token string // without NUL
-	Hour  uint64 // hours since the epoch when it was used
+	Scope string        // without NUL; whose token it is
+	Token string        // without NUL
+	At    queue.Instant // when it was used
 	Value []byte
 }
 
+// hour is the bucket the token is swept with.
+func (t *RetryToken) hour() uint64 { return hourOf(t.At) }
+
+func hourOf(at queue.Instant) uint64 { return uint64(at / 3_600_000) }
+
 func (t *RetryToken) code(c *coder) {
 	c.version(rowVersion)
-	number(c, &t.Hour)
+	number(c, &t.At)
 	text(c, &t.Value)
 }

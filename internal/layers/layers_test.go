@@ -34,14 +34,15 @@ var arrows = map[string][]string{
 	"service": {"broker", "channels", "limits", "auth", "queue"},
 
 	// The core, and the rules it decides by: strangers to one another.
-	"broker":     {"visibility", "dlq", "channels", "limits", "store", "queue"},
-	"visibility": {"store", "queue"},
-	"dlq":        {"store", "queue"},
-	"channels":   {"store", "queue"},
-	"limits":     {"store", "queue"},
-	"store":      {"queue"},
-	"auth":       {"queue"},
-	"queue":      {},
+	"broker":         {"visibility", "dlq", "channels", "limits", "store", "queue"},
+	"visibility":     {"store", "queue"},
+	"dlq":            {"store", "queue"},
+	"channels":       {"store", "queue"},
+	"limits":         {"store", "queue"},
+	"store":          {"queue"},
+	"store/testdisk": {},
+	"auth":           {"queue"},
+	"queue":          {},
 
 	// Beside the server.
 	"client":                  {"api/gen/queue/v1"},
@@ -56,12 +57,17 @@ var arrows = map[string][]string{
 // Every test may import the package it tests and internal/queuetest.
 var inTests = map[string][]string{
 	"api/openapi": {"api/gen/queue/v1"}, // compares the document with the services
+	"store":       {"store/testdisk"},
+	"broker":      {"store/testdisk"},
+	"service":     {"store", "store/testdisk"},
+	"gateway":     {"store", "store/testdisk", "broker", "limits", "grpcapi"},
+	"grpcapi":     {"store", "store/testdisk", "broker", "limits"},
 }
 
 // homes says where libraries that must not spread may be imported, test files
 // included.
 var homes = map[string][]string{
-	"github.com/cockroachdb/pebble":         {"store"},
+	"github.com/cockroachdb/pebble":         {"store", "store/testdisk"},
 	"google.golang.org/protobuf":            {"grpcapi", "gateway", "client", "api/gen/queue/v1", "api/openapi", "api/openapi/cmd/openapi"},
 	"github.com/grpc-ecosystem":             {"gateway", "api/gen/queue/v1"},
 	"google.golang.org/genproto/googleapis": {"grpcapi", "gateway", "client", "api/gen/queue/v1"},

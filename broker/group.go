@@ -1,0 +1,354 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// group is what the core decides between two syncs. Requests see each other's
+// changes: memory is changed at once, and what memory does not hold is looked
+// up in the rows this group has touched before the store is asked.
+type group struct {
+	b   *Broker
+	now queue.Instant
+	cs  store.ChangeSet
+
+	lanes  []*lane       // changed
+	queues []*queueState // changed, or with somebody to serve
+
+	// returned rows that are on disk only and were changed by this group; nil
+	// means gone.
+	rows map[rowID]*store.Entry
+
+	changes  int // effects and other changes so far
+	catalog  bool
+	finished []*request
+	after    []func() // run when the group is durable, without blocking
+}
+
+type rowID struct {
+	lane store.LaneID
+	id   queue.MessageID
+}
+
+func (g *group) reset() {
+	g.cs.Reset()
+	g.cs.State = g.b.state
+	clear(g.lanes)
+	clear(g.queues)
+	clear(g.finished)
+	clear(g.after)
+	g.lanes, g.queues, g.finished, g.after = g.lanes[:0], g.queues[:0], g.finished[:0], g.after[:0]
+	clear(g.rows)
+	g.changes, g.catalog = 0, false
+}
+
+// touch marks a lane and its queue as changed; it comes before any change.
+func (g *group) touch(l *lane) {
+	g.changes++
+	if !l.dirty {
+		l.dirty = true
+		g.lanes = append(g.lanes, l)
+	}
+	g.touchQueue(l.of)
+}
+
+func (g *group) touchQueue(q *queueState) {
+	if !q.dirty {
+		q.dirty = true
+		g.queues = append(g.queues, q)
+	}
+}
+
+// serve asks that those who wait on q are looked at before the group ends.
+func (g *group) serve(q *queueState) {
+	q.wake = true
+	g.touchQueue(q)
+}
+
+func (g *group) effect(e store.Effect) {
+	g.cs.Effects = append(g.cs.Effects, e)
+}
+
+// lane finds a lane or makes it.
+func (g *group) lane(q *queueState, dead bool, channel string) *lane {
+	key := store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}
+	if l := q.lanes[key]; l != nil {
+		return l
+	}
+	g.changes++
+	g.b.state.Lane++
+	g.cs.State.Lane = g.b.state.Lane
+	l := newLane(q, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
+	g.b.link(l)
+	g.touch(l)
+	return l
+}
+
+func newLane(q *queueState, row store.Lane) *lane {
+	l := &lane{row: row, of: q, slot: -1, look: row.Oldest}
+	l.expiry.Value = l
+	l.fresh.through = row.Cursor
+	if row.Returning > 0 {
+		l.returned.through = row.Returning - 1
+	}
+	l.settleBounds()
+	return l
+}
+
+// link puts a lane into the maps of the core.
+func (b *Broker) link(l *lane) {
+	q := l.of
+	q.lanes[l.row.Key] = l
+	b.lanes[l.row.ID] = l
+	if !l.dead() && l.row.Key.Channel != "" {
+		q.channels++
+	}
+}
+
+// unlink takes a lane out of them.
+func (b *Broker) unlink(l *lane) {
+	q := l.of
+	l.gone = true
+	delete(q.lanes, l.row.Key)
+	delete(b.lanes, l.row.ID)
+	b.expiries.Cancel(&l.expiry)
+	q.setReady(l)
+	if !l.dead() && l.row.Key.Channel != "" {
+		q.channels--
+	}
+}
+
+// count changes the counters of a lane and of its queue together.
+func (g *group) count(l *lane, row store.Row, n int64) {
+	stats := l.of.stats(l.dead())
+	switch row {
+	case store.Fresh:
+		l.row.Fresh += n
+		stats.Visible += n
+	case store.Returned:
+		l.row.Returned += n
+		stats.Visible += n
+	case store.Leased:
+		l.row.InFlight += n
+		stats.InFlight += n
+		g.b.inFlight += n
+	case store.Delayed:
+		l.row.Delayed += n
+		stats.Delayed += n
+	}
+}
+
+// size changes what a lane and its queue hold.
+func (g *group) size(l *lane, e *store.Entry, n int64) {
+	l.row.Bytes += n * int64(e.Size)
+	l.of.stats(l.dead()).Bytes += n * int64(e.Size)
+	g.b.bytes += n * int64(e.Size)
+	if e.Indexed {
+		l.row.Indexed += n
+	}
+}
+
+// take leases a message that has been taken out of its window.
+func (g *group) take(l *lane, from store.Row, e store.Entry, until queue.Instant) *lease {
+	g.b.state.Lease++
+	e.Lease = g.b.state.Lease
+	e.Deliveries++
+	g.effect(store.Effect{Kind: store.Take, From: from, Lane: l.row.ID, Entry: e, At: until})
+	if from == store.Fresh {
+		l.row.Cursor = e.ID
+	}
+	g.count(l, from, -1)
+	g.count(l, store.Leased, 1)
+	return g.b.hold(l, store.Lease{Entry: e, VisibleAfter: until})
+}
+
+// hold puts a lease into the table.
+func (b *Broker) hold(l *lane, row store.Lease) *lease {
+	x := &lease{Lease: row, lane: l}
+	x.timer.Value = x
+	if l.leases == nil {
+		l.leases = make(map[queue.MessageID]*lease)
+	}
+	l.leases[row.ID] = x
+	b.lapses.Schedule(&x.timer, row.VisibleAfter)
+	return x
+}
+
+// release takes a lease out of the table.
+func (b *Broker) release(x *lease) {
+	b.lapses.Cancel(&x.timer)
+	delete(x.lane.leases, x.ID)
+	if len(x.lane.leases) == 0 {
+		x.lane.leases = nil
+	}
+}
+
+// extend moves the end of a lease.
+func (g *group) extend(x *lease, until queue.Instant) {
+	g.touch(x.lane)
+	g.effect(store.Effect{Kind: store.Take, From: store.Leased, Lane: x.lane.row.ID, Entry: x.Entry, At: until})
+	x.VisibleAfter = until
+	g.b.lapses.Schedule(&x.timer, until)
+}
+
+// giveBack ends a lease: the message is visible again, as e.
+func (g *group) giveBack(x *lease, e store.Entry) {
+	l := x.lane
+	g.touch(l)
+	g.effect(store.Effect{Kind: store.Return, From: store.Leased, Lane: l.row.ID, Entry: e})
+	g.b.release(x)
+	g.count(l, store.Leased, -1)
+	g.addReturned(l, e)
+}
+
+// addReturned puts a message that has a v row now into its place.
+func (g *group) addReturned(l *lane, e store.Entry) {
+	g.count(l, store.Returned, 1)
+	l.row.Returning = min(l.row.Returning, e.ID)
+	if left, isLeft := l.returned.add(e); isLeft {
+		kept := left
+		g.rows[rowID{l.row.ID, left.ID}] = &kept
+		if l.refill != nil && l.refill.window == &l.returned {
+			l.refill.note(left)
+		}
+	}
+	g.serve(l.of)
+}
+
+// findReturned looks for a visible message that has been delivered before, in
+// memory or on disk.
+func (g *group) findReturned(l *lane, id queue.MessageID) (store.Entry, bool) {
+	if e, ok := l.parked[id]; ok {
+		return e, true
+	}
+	if i, ok := l.returned.find(id); ok {
+		return l.returned.entries[i], true
+	}
+	if id <= l.returned.through || l.row.Returned == 0 {
+		return store.Entry{}, false
+	}
+	if e, ok := g.rows[rowID{l.row.ID, id}]; ok {
+		if e == nil {
+			return store.Entry{}, false
+		}
+		return *e, true
+	}
+	e, ok, err := g.b.store.Returned(l.row.ID, id)
+	if err != nil {
+		g.b.fail(err)
+	}
+	return e, ok
+}
+
+// removeReturned takes a message that findReturned found out of memory.
+func (g *group) removeReturned(l *lane, id queue.MessageID) {
+	g.count(l, store.Returned, -1)
+	if _, ok := l.parked[id]; ok {
+		delete(l.parked, id)
+		return
+	}
+	if _, ok := l.returned.remove(id); ok {
+		return
+	}
+	g.rows[rowID{l.row.ID, id}] = nil
+	if r := l.refill; r != nil && r.window == &l.returned {
+		r.remove(id)
+	}
+}
+
+// drop ends a message whatever state it is in. It must be out of its window
+// already; at is the due instant of a delayed one.
+func (g *group) drop(l *lane, from store.Row, e store.Entry, at queue.Instant) {
+	g.touch(l)
+	g.effect(store.Effect{Kind: store.Drop, From: from, Lane: l.row.ID, Entry: e, At: at})
+	g.size(l, &e, -1)
+	g.b.bodies.remove(e.ID)
+	if from == store.Leased || l.of.inFlight() > 0 {
+		g.serve(l.of) // room under the in-flight limit
+	}
+}
+
+// dropReturned ends a returned message.
+func (g *group) dropReturned(l *lane, e store.Entry) {
+	g.touch(l)
+	g.removeReturned(l, e.ID)
+	g.drop(l, store.Returned, e, 0)
+}
+
+// dropLeased ends a message in flight.
+func (g *group) dropLeased(x *lease) {
+	g.touch(x.lane)
+	g.b.release(x)
+	g.count(x.lane, store.Leased, -1)
+	g.drop(x.lane, store.Leased, x.Entry, 0)
+}
+
+// purge gives a lane up with all that is in it: it is in no map any more, so
+// nothing finds its messages, and its rows are removed in the background. What
+// is published next stands in a new lane.
+func (g *group) purge(l *lane) int64 {
+	g.touch(l)
+	s := l.row.Stats()
+	n := s.Visible + s.InFlight + s.Delayed
+	for _, x := range l.leases {
+		g.b.lapses.Cancel(&x.timer)
+	}
+	l.leases = nil
+	g.b.inFlight -= s.InFlight
+	g.b.bytes -= s.Bytes
+	all := l.of.stats(l.dead())
+	*all = all.Plus(queue.Stats{Visible: -s.Visible, InFlight: -s.InFlight, Delayed: -s.Delayed, Bytes: -s.Bytes})
+	l.of.events[evPurged] += n
+	g.cs.GoneLanes = append(g.cs.GoneLanes, l.row.Key)
+	g.cs.Removals = append(g.cs.Removals, l.row.ID)
+	g.b.unlink(l)
+	id, walk := l.row.ID, l.row.Delayed+l.row.Indexed > 0
+	g.after = append(g.after, func() { g.b.remover.add(removal{id, walk}) })
+	return n
+}
+
+// close makes the rows of all lanes that changed; those that are empty go.
+func (g *group) close() {
+	for _, l := range g.lanes {
+		l.dirty = false
+		l.used = g.b.state.Position
+		if l.gone {
+			g.b.windows.charge(l)
+			continue
+		}
+		if l.row.Empty() {
+			if l.dead() || l.row.Key.Channel != "" {
+				g.b.unlink(l)
+				g.b.windows.charge(l)
+				g.cs.GoneLanes = append(g.cs.GoneLanes, l.row.Key)
+				continue
+			}
+			l.row.Cursor, l.row.Oldest = g.b.state.Message, g.b.state.Message+1
+			l.look = l.row.Oldest
+		}
+		l.settleBounds()
+		l.of.setReady(l)
+		g.b.windows.charge(l)
+		g.cs.Lanes = append(g.cs.Lanes, l.row)
+	}
+	g.b.windows.shrink(g.b.lanes)
+	if g.b.checked {
+		g.check()
+	}
+}
+
+// check finds broken invariants; tests run with it.
+func (g *group) check() {
+	for _, l := range g.lanes {
+		r := &l.row
+		if r.Fresh < 0 || r.Returned < 0 || r.InFlight < 0 || r.Delayed < 0 || r.Bytes < 0 || r.Indexed < 0 {
+			panic(fmt.Sprintf("a counter of lane %d fell below zero: %+v", r.ID, *r))
+		}
+		if int64(len(l.leases)) != r.InFlight {
+			panic(fmt.Sprintf("lane %d counts %d in flight and holds %d leases", r.ID, r.InFlight, len(l.leases)))
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package broker
+
+import (
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+	"github.com/queued-mq/queued/visibility"
+)
+
+// lane is the messages of one channel of one queue, or of its dead letter
+// queue: the counters and bounds that its c row holds, and what is in memory
+// of its order. It belongs to the core.
+//
+// A dead lane has no fresh messages: what is moved into it keeps its id and
+// comes in as returned.
+type lane struct {
+	row store.Lane
+	of  *queueState
+
+	fresh    window // never delivered, never delayed
+	returned window // with a v row
+	refill   *refill
+
+	// parked are returned messages that are not given out: on their way to the
+	// dead letter queue, or expired while the server was down and held for the
+	// grace of the clock.
+	parked map[queue.MessageID]store.Entry
+
+	leases  map[queue.MessageID]*lease
+	look    queue.MessageID         // no message that expires in id order and is not held is below it
+	expiry  visibility.Timer[*lane] // when to look for expired ones
+	slot    int                     // place in the queue's ready lanes, -1: not there
+	gone    bool                    // holds nothing, or was purged: in no map any more
+	dirty   bool                    // changed by this group
+	charged int                     // entries counted against the bound of all windows
+	used    uint64                  // the group that last touched the windows
+	shown   queue.Stats             // what Stats tells; guarded by Broker.shown
+}
+
+// lease is one message in flight.
+type lease struct {
+	store.Lease
+	lane    *lane
+	timer   visibility.Timer[*lease]
+	burying bool // it lapsed for the last time and is being moved
+}
+
+// refill is a read of the next entries of a window that is under way. What
+// changes above the window meanwhile is noted here and merged when it comes.
+type refill struct {
+	window  *window
+	from    queue.MessageID
+	limit   queue.MessageID // above it changes were too many to note
+	added   []store.Entry
+	removed map[queue.MessageID]bool
+}
+
+func (l *lane) dead() bool { return l.row.Key.Dead }
+
+// takeable is how many messages may be handed out, in memory or not.
+func (l *lane) takeable() int64 { return l.row.Fresh + l.row.Returned - int64(len(l.parked)) }
+
+// loaded reports whether a message to take is in memory.
+func (l *lane) loaded() bool { return l.fresh.len() > 0 || l.returned.len() > 0 }
+
+// settleBounds widens windows that hold all there is, whatever is on disk.
+func (l *lane) settleBounds() {
+	if l.row.Fresh == 0 && (l.refill == nil || l.refill.window != &l.fresh) {
+		l.fresh.through = wholeLane
+	}
+	if l.row.Returned == 0 {
+		l.row.Returning = wholeLane
+		if l.refill == nil || l.refill.window != &l.returned {
+			l.returned.through = wholeLane
+		}
+	}
+}
+
+// wants is the window that should be read on, nil if none: one is when it is
+// nearly used up and the rest is on disk.
+func (l *lane) wants() *window {
+	const low = windowCap / 4
+	switch {
+	case l.refill != nil || l.gone:
+		return nil
+	case l.fresh.through != wholeLane && l.fresh.len() < low && l.row.Fresh > int64(l.fresh.len()):
+		return &l.fresh
+	case l.returned.through != wholeLane && l.returned.len() < low && l.row.Returned > int64(l.returned.len()+len(l.parked)):
+		return &l.returned
+	}
+	return nil
+}
+
+// queueState is one queue in the core.
+type queueState struct {
+	number store.QueueNumber
+	q      queue.Queue
+	lanes  map[store.LaneKey]*lane
+	ready  [2][]*lane // lanes with something takeable; [1]: dead ones
+	wait   [2]waiters
+
+	main, dead queue.Stats
+	channels   int   // named lanes of the queue itself
+	tokens     int64 // retry tokens of publishes
+	full       int64 // gets that found the in-flight limit reached
+	dirty      bool
+	wake       bool // somebody who waits may be served now
+
+	events  [eventKinds]int64 // of this group
+	pending fifo              // guarded by intake.mu
+
+	// guarded by Broker.shown
+	shownQueue           queue.Queue
+	shownMain, shownDead queue.Stats
+	shownFull            int64
+	shownLanes           map[store.LaneKey]*lane
+	shownEvents          [eventKinds]int64
+}
+
+func (q *queueState) inFlight() int64 { return q.main.InFlight + q.dead.InFlight }
+
+func (q *queueState) bytes() int64 { return q.main.Bytes + q.dead.Bytes }
+
+func (q *queueState) stats(dead bool) *queue.Stats {
+	if dead {
+		return &q.dead
+	}
+	return &q.main
+}
+
+func side(dead bool) int {
+	if dead {
+		return 1
+	}
+	return 0
+}
+
+// setReady keeps the list of lanes that have something takeable.
+func (q *queueState) setReady(l *lane) {
+	list := &q.ready[side(l.dead())]
+	switch want := !l.gone && l.takeable() > 0; {
+	case want && l.slot < 0:
+		l.slot = len(*list)
+		*list = append(*list, l)
+	case !want && l.slot >= 0:
+		last := (*list)[len(*list)-1]
+		(*list)[l.slot], last.slot = last, l.slot
+		*list = (*list)[:len(*list)-1]
+		l.slot = -1
+	}
+}
+
+// event is something that happened to messages; metrics count them.
+type event uint8
+
+// The events in the words of the contract's metrics.
+const (
+	evPublished event = iota
+	evDelivered
+	evDeleted
+	evExpired
+	evDeadLettered
+	evReturned
+	evLapsed
+	evPurged
+	evUnrouted
+	eventKinds
+)
+
+// EventNames are the events in the order of QueueSnapshot.Events.
+var EventNames = [eventKinds]string{
+	"published", "delivered", "deleted", "expired", "dead_lettered", "returned", "lapsed", "purged", "unrouted",
+}

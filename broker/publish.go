@@ -1,0 +1,271 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// PublishRequest is 1 or more messages for one queue.
+type PublishRequest struct {
+	Queue      queue.ID
+	Messages   []queue.NewMessage
+	RetryToken string // the same token on the same queue within 24 h gives the first answer; "": none
+}
+
+// Publish stores the messages of one request, all or nothing, and answers when
+// they are durable. Form and sizes are the caller's to check; the broker
+// checks what needs state: the queue lives, its storage, its channels, the
+// disk. The messages must not be changed afterwards.
+//
+// Errors: NotAuthorizedOrNotFound, LimitExceeded, InsufficientStorage,
+// ServiceUnavailable, InvalidParameter (a retry token that was used for other
+// messages). When ctx ends first, the messages may or may not be stored; the
+// answer is still waited for, since it is near.
+func (b *Broker) Publish(ctx context.Context, r PublishRequest) ([]queue.Published, error) {
+	q, err := b.find(r.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p := &publish{q: q, r: r}
+	for i := range r.Messages {
+		p.size += r.Messages[i].Size()
+	}
+	if r.RetryToken != "" {
+		p.print = fingerprint(r.Messages)
+	}
+	if err := b.submit(q, &request{decide: p.decide, publishes: true, bytes: p.size}); err != nil {
+		return nil, err
+	}
+	return p.out, nil
+}
+
+type publish struct {
+	q     *queueState
+	r     PublishRequest
+	size  int64
+	print [sha256.Size]byte
+	out   []queue.Published
+}
+
+func (p *publish) decide(g *group) error {
+	b, q := g.b, p.q
+	if !q.q.Live() {
+		return errNoQueue
+	}
+	scope := tokenScope(q.number)
+	if p.r.RetryToken != "" {
+		done, err := p.again(g, scope)
+		if done || err != nil {
+			return err
+		}
+		if q.tokens >= b.limits.RetryTokensPerQueue {
+			return queue.Errorf(queue.LimitExceeded, "the queue has %d retry tokens of the last 24 h; publish without one, or raise limits.retry-tokens-per-queue", q.tokens)
+		}
+	}
+	if err := b.disk.publish(); err != nil {
+		return err
+	}
+	if err := p.check(g); err != nil {
+		return err
+	}
+	p.out = make([]queue.Published, len(p.r.Messages))
+	for i := range p.r.Messages {
+		p.out[i] = g.put(q, &p.r.Messages[i])
+	}
+	q.events[evPublished] += int64(len(p.out))
+	if p.r.RetryToken != "" {
+		q.tokens++
+		g.cs.Tokens = append(g.cs.Tokens, store.RetryToken{
+			Scope: scope, Token: p.r.RetryToken, At: g.now, Value: encodeAnswer(p.print, p.out),
+		})
+	}
+	return nil
+}
+
+// check looks at storage and channels; it changes nothing.
+func (p *publish) check(g *group) error {
+	b, q := g.b, p.q
+	if err := b.limits.CheckQueueBytes(q.bytes(), p.size); err != nil {
+		return err
+	}
+	if err := b.limits.CheckTenancyBytes(b.bytes, p.size); err != nil {
+		return err
+	}
+	// Nearly every request names one channel; only others need the map.
+	first := p.r.Messages[0].Channel
+	adds := map[string]int64(nil)
+	for i := range p.r.Messages {
+		if m := &p.r.Messages[i]; adds != nil || m.Channel != first {
+			if adds == nil {
+				adds = map[string]int64{first: 0}
+				for j := range p.r.Messages[:i] {
+					adds[first] += p.r.Messages[j].Size()
+				}
+			}
+			adds[m.Channel] += m.Size()
+		}
+	}
+	if adds == nil {
+		created := 0
+		return p.checkChannel(g, first, p.size, &created)
+	}
+	created := 0
+	for channel, add := range adds {
+		if err := p.checkChannel(g, channel, add, &created); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *publish) checkChannel(g *group, channel string, add int64, created *int) error {
+	if channel == "" {
+		return nil // the limits of channels are not those of the queue
+	}
+	q, have := p.q, int64(0)
+	if l := q.lanes[store.LaneKey{Queue: q.number, Channel: channel}]; l != nil {
+		have = l.row.Bytes
+	} else {
+		if err := g.b.limits.CheckChannels(q.channels + *created); err != nil {
+			return err
+		}
+		*created++
+	}
+	if l := q.lanes[store.LaneKey{Queue: q.number, Dead: true, Channel: channel}]; l != nil {
+		have += l.row.Bytes
+	}
+	return g.b.limits.CheckChannelBytes(have, add, q.q.ChannelConsumptionLimit)
+}
+
+// again answers a request whose token was used before.
+func (p *publish) again(g *group, scope string) (done bool, err error) {
+	t, found := g.token(scope, p.r.RetryToken)
+	if !found {
+		return false, nil
+	}
+	print, out, ok := decodeAnswer(t.Value)
+	if !ok {
+		return false, fmt.Errorf("publish: the stored answer of a retry token is damaged")
+	}
+	if print != p.print {
+		return false, queue.Errorf(queue.InvalidParameter, "the retry token was used for other messages in the last 24 h; a new request needs a new token")
+	}
+	p.out = out
+	return true, nil
+}
+
+// put adds one message to the queue.
+func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
+	b := g.b
+	l := g.lane(q, false, n.Channel)
+	g.touch(l)
+	b.state.Message++
+	id := b.state.Message
+	retention := n.Retention
+	if retention == 0 {
+		retention = q.q.Retention
+	}
+	m := &store.Message{
+		Message:     n.Message,
+		CreatedAt:   g.now,
+		ExpireAfter: g.now.Add(retention),
+		Visibility:  uint16(n.Visibility / time.Second),
+	}
+	if n.Delay > 0 {
+		m.DueAt = g.now.Add(n.Delay)
+	}
+	// In the order of the ids, a look at the oldest finds what expires; what
+	// breaks that order has a row of its own.
+	if m.ExpireAfter >= l.row.LastAfter {
+		l.row.LastAfter = m.ExpireAfter
+		if !l.expiry.Scheduled() {
+			b.expiries.Schedule(&l.expiry, m.ExpireAfter)
+			b.keeper.wants(m.ExpireAfter)
+		}
+	} else {
+		m.Indexed = true
+		b.keeper.wants(m.ExpireAfter)
+	}
+	e := store.Entry{
+		ID: id, ExpireAfter: m.ExpireAfter, Visibility: m.Visibility, Indexed: m.Indexed,
+		Size: uint32(min(n.Size(), math.MaxUint32)),
+	}
+	g.effect(store.Effect{Kind: store.Put, Lane: l.row.ID, Entry: e, Message: m})
+	g.size(l, &e, 1)
+	b.bodies.add(id, m)
+	if m.DueAt != 0 {
+		g.count(l, store.Delayed, 1)
+		b.keeper.wants(m.DueAt)
+	} else {
+		g.count(l, store.Fresh, 1)
+		if left, isLeft := l.fresh.add(e); isLeft && l.refill != nil && l.refill.window == &l.fresh {
+			l.refill.note(left)
+		}
+		g.serve(q)
+	}
+	return queue.Published{ID: id, ExpireAfter: m.ExpireAfter}
+}
+
+// fingerprint is what two requests under one retry token are compared by.
+func fingerprint(messages []queue.NewMessage) (print [sha256.Size]byte) {
+	h := sha256.New()
+	var buf [binary.MaxVarintLen64]byte
+	number := func(n uint64) { h.Write(binary.AppendUvarint(buf[:0], n)) }
+	text := func(s string) { number(uint64(len(s))); h.Write([]byte(s)) }
+	for i := range messages {
+		m := &messages[i]
+		number(uint64(len(m.Body)))
+		h.Write(m.Body)
+		text(m.ContentType)
+		text(m.Channel)
+		number(uint64(m.Retention))
+		number(uint64(m.Delay))
+		number(uint64(m.Visibility))
+		number(uint64(len(m.Properties)))
+		for _, p := range m.Properties {
+			text(p.Name)
+			text(p.Value)
+		}
+	}
+	h.Sum(print[:0])
+	return print
+}
+
+// encodeAnswer is the value kept under a retry token.
+func encodeAnswer(print [sha256.Size]byte, out []queue.Published) []byte {
+	b := append([]byte(nil), print[:]...)
+	for _, p := range out {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.ID)), uint64(p.ExpireAfter))
+	}
+	return b
+}
+
+func decodeAnswer(b []byte) (print [sha256.Size]byte, out []queue.Published, ok bool) {
+	if len(b) < len(print) {
+		return print, nil, false
+	}
+	b = b[copy(print[:], b):]
+	for len(b) > 0 {
+		id, n := binary.Uvarint(b)
+		if n <= 0 {
+			return print, nil, false
+		}
+		at, k := binary.Uvarint(b[n:])
+		if k <= 0 {
+			return print, nil, false
+		}
+		b = b[n+k:]
+		out = append(out, queue.Published{ID: queue.MessageID(id), ExpireAfter: queue.Instant(at)})
+	}
+	return print, out, true
+}

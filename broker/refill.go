@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// refillBytes bounds what one read of fresh messages may pull from disk.
+const refillBytes = 4 << 20
+
+// read has the next entries of a lane read from disk if its windows are nearly
+// used up. The read runs outside the core; gets wait meanwhile.
+func (g *group) read(l *lane) {
+	w := l.wants()
+	if w == nil {
+		return
+	}
+	from := w.through + 1
+	if w == &l.fresh {
+		from = max(from, l.row.Cursor+1)
+	} else if w.len() == 0 {
+		from = max(from, l.row.Returning)
+	}
+	r := &refill{window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane}
+	l.refill = r
+	id, fresh := l.row.ID, w == &l.fresh
+	b := g.b
+	g.after = append(g.after, func() { b.reads.add(func() { b.refill(id, r, fresh) }) })
+}
+
+// refill reads and merges.
+func (b *Broker) refill(id store.LaneID, r *refill, fresh bool) {
+	var entries []store.Entry
+	through := wholeLane
+	var more bool
+	var err error
+	if fresh {
+		var found []store.ScannedMessage
+		found, more, err = b.store.ScanMessages(id, r.from, windowCap, refillBytes, true)
+		for i := range found {
+			through = found[i].ID
+			if found[i].DueAt == 0 { // delayed ones come by their t row
+				entries = append(entries, found[i].Entry)
+			}
+		}
+	} else {
+		entries, more, err = b.store.ScanReturned(id, r.from, windowCap)
+		if len(entries) > 0 {
+			through = entries[len(entries)-1].ID
+		}
+	}
+	if err != nil {
+		b.fail(fmt.Errorf("refill: %w", err))
+	}
+	if !more {
+		through = wholeLane
+	}
+	b.internal(func(g *group) { g.merge(id, r, entries, through) })
+}
+
+// note remembers a message that came in above the window during the read.
+func (r *refill) note(e store.Entry) {
+	if len(r.added) == windowCap {
+		r.limit = min(r.limit, e.ID-1) // read it later
+		return
+	}
+	r.added = append(r.added, e)
+	delete(r.removed, e.ID)
+}
+
+// remove remembers that a message above the window is gone.
+func (r *refill) remove(id queue.MessageID) {
+	r.removed[id] = true
+	r.added = slices.DeleteFunc(r.added, func(e store.Entry) bool { return e.ID == id })
+}
+
+// merge joins what was read with what has changed since.
+func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, through queue.MessageID) {
+	l := g.b.lanes[id]
+	if l == nil || l.refill != r {
+		return
+	}
+	g.changes++
+	l.refill = nil
+	w := r.window
+	through = min(through, r.limit)
+	known := make(map[queue.MessageID]bool, len(r.added))
+	var fresh []store.Entry
+	for _, e := range r.added {
+		if e.ID <= through {
+			known[e.ID] = true
+			fresh = append(fresh, e)
+		}
+	}
+	for _, e := range entries {
+		if e.ID <= through && !r.removed[e.ID] && !known[e.ID] && l.parked[e.ID].ID == 0 {
+			fresh = append(fresh, e)
+		}
+	}
+	slices.SortFunc(fresh, func(a, b store.Entry) int { return cmp.Compare(a.ID, b.ID) })
+	if through > w.through {
+		w.through = through
+	}
+	for _, e := range fresh {
+		w.add(e)
+	}
+	if w == &l.returned && w.len() > 0 {
+		l.row.Returning = min(w.front().ID, l.firstParked())
+	}
+	l.settleBounds()
+	l.of.setReady(l)
+	g.touch(l)
+	g.read(l) // it may have held delayed ones only
+	g.serve(l.of)
+}
+
+// firstParked is the lowest id of the parked messages.
+func (l *lane) firstParked() queue.MessageID {
+	first := wholeLane
+	for id := range l.parked {
+		first = min(first, id)
+	}
+	return first
+}

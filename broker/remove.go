@@ -1,0 +1,55 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// removal is a lane that was given up: its rows are yet to go.
+type removal struct {
+	lane store.LaneID
+	walk bool // it may have timer rows, which only its messages tell of
+}
+
+// removeAll removes the rows of lanes. A crash in between begins the lane anew
+// at the next start, which does no harm.
+func (b *Broker) removeAll(ctx context.Context, list []removal) {
+	for _, r := range list {
+		from := queue.MessageID(0)
+		for more := r.walk; more && ctx.Err() == nil; {
+			var found []store.ScannedMessage
+			var err error
+			found, more, err = b.store.ScanMessages(r.lane, from, 1000, refillBytes, true)
+			if err != nil {
+				b.fail(fmt.Errorf("remove: %w", err))
+			}
+			if !b.do(func(g *group) {
+				for i := range found {
+					m := &found[i]
+					from = m.ID + 1
+					e := store.Entry{ID: m.ID}
+					if m.DueAt != 0 {
+						g.changes++
+						g.effect(store.Effect{Kind: store.Forget, From: store.Delayed, Lane: r.lane, Entry: e, At: m.DueAt})
+					}
+					if m.Entry.Indexed {
+						g.changes++
+						g.effect(store.Effect{Kind: store.Forget, From: store.Fresh, Lane: r.lane, Entry: e, At: m.Entry.ExpireAfter})
+					}
+				}
+			}) {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		b.do(func(g *group) {
+			g.changes++
+			g.cs.Removed = append(g.cs.Removed, r.lane)
+		})
+	}
+}

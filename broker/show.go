@@ -1,0 +1,229 @@
+package broker
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/queued-mq/queued/channels"
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// What is shown is the applied state: it is copied out of the core at the end
+// of a group that is durable, so reading it never waits for a sync and never
+// sees what a crash could take back.
+
+// publish shows what the group has changed.
+func (g *group) publish() {
+	b := g.b
+	if len(g.queues) == 0 && !g.catalog {
+		return
+	}
+	b.shown.Lock()
+	defer b.shown.Unlock()
+	for _, l := range g.lanes {
+		l.shown = l.row.Stats()
+		if l.gone && l.of.shownLanes[l.row.Key] == l {
+			delete(l.of.shownLanes, l.row.Key)
+		} else if !l.gone {
+			l.of.shownLanes[l.row.Key] = l
+		}
+	}
+	for _, q := range g.queues {
+		q.dirty = false
+		b.show(q)
+	}
+	if g.catalog {
+		b.catalog()
+	}
+	b.shown.bytes, b.shown.inFlight, b.shown.position = b.bytes, b.inFlight, b.state.Position
+}
+
+// show copies one queue.
+func (b *Broker) show(q *queueState) {
+	if q.shownLanes == nil {
+		q.shownLanes = make(map[store.LaneKey]*lane, len(q.lanes))
+		for k, l := range q.lanes {
+			q.shownLanes[k] = l
+			l.shown = l.row.Stats()
+		}
+	}
+	q.shownQueue, q.shownMain, q.shownDead, q.shownFull = q.q, q.main, q.dead, q.full
+	for i, n := range q.events {
+		q.shownEvents[i] += n
+	}
+	clear(q.events[:])
+}
+
+// catalog rebuilds the ways to find a queue; control-plane changes are rare.
+func (b *Broker) catalog() {
+	b.shown.ordered = slices.SortedFunc(maps.Values(b.queues), byNumber)
+	b.shown.byID = maps.Clone(b.byID)
+	b.shown.byName = make(map[string][]*queueState)
+	for _, q := range b.shown.ordered {
+		if q.q.Live() {
+			b.shown.byName[q.q.DisplayName] = append(b.shown.byName[q.q.DisplayName], q)
+		}
+	}
+}
+
+// find is the queue of that id, for a request.
+func (b *Broker) find(id queue.ID) (*queueState, error) {
+	b.shown.RLock()
+	defer b.shown.RUnlock()
+	q := b.shown.byID[id]
+	if q == nil || !q.shownQueue.Live() {
+		return nil, errNoQueue
+	}
+	return q, nil
+}
+
+// Lookup finds the queue that ref names: by id, or the oldest live one that
+// bears the name and that visible (nil: all) accepts. It is a memory read and
+// shows the applied state. Deleted queues are found by id while they are kept.
+func (b *Broker) Lookup(ref queue.Ref, visible func(*queue.Queue) bool) (queue.Queue, bool) {
+	b.shown.RLock()
+	defer b.shown.RUnlock()
+	if ref.ID != "" {
+		q := b.shown.byID[ref.ID]
+		if q == nil || (visible != nil && !visible(&q.shownQueue)) {
+			return queue.Queue{}, false
+		}
+		return q.shownQueue, true
+	}
+	if !queue.Addressable(ref.Name) {
+		return queue.Queue{}, false
+	}
+	for _, q := range b.shown.byName[ref.Name] {
+		if visible == nil || visible(&q.shownQueue) {
+			return q.shownQueue, true
+		}
+	}
+	return queue.Queue{}, false
+}
+
+// Queues is a copy of all queues, deleted ones included while they are kept,
+// oldest first.
+func (b *Broker) Queues() []queue.Queue {
+	b.shown.RLock()
+	defer b.shown.RUnlock()
+	out := make([]queue.Queue, len(b.shown.ordered))
+	for i, q := range b.shown.ordered {
+		out[i] = q.shownQueue
+	}
+	return out
+}
+
+// Stats are the exact counters of the applied state: of the whole queue, or of
+// one channel if channel is not nil; the queue's own and its dead letter
+// queue's. An unknown channel or queue counts zero.
+func (b *Broker) Stats(id queue.ID, channel *string) (main, dead queue.Stats) {
+	b.shown.RLock()
+	defer b.shown.RUnlock()
+	q := b.shown.byID[id]
+	switch {
+	case q == nil:
+	case channel == nil:
+		return q.shownMain, q.shownDead
+	default:
+		of := func(dead bool) queue.Stats {
+			if l := q.shownLanes[store.LaneKey{Queue: q.number, Dead: dead, Channel: *channel}]; l != nil {
+				return l.shown
+			}
+			return queue.Stats{}
+		}
+		return of(false), of(true)
+	}
+	return queue.Stats{}, queue.Stats{}
+}
+
+// Channels lists the named channels that hold messages, in order, that match
+// the filter and come after the name after; at most limit.
+func (b *Broker) Channels(id queue.ID, dead bool, filter channels.Filter, after string, limit int) []string {
+	var out []string
+	b.shown.RLock()
+	if q := b.shown.byID[id]; q != nil {
+		for k, l := range q.shownLanes {
+			if k.Dead == dead && k.Channel > after && !l.shown.Empty() && filter.Match(k.Channel) {
+				out = append(out, k.Channel)
+			}
+		}
+	}
+	b.shown.RUnlock()
+	slices.Sort(out)
+	return out[:min(len(out), limit)]
+}
+
+// WorkRequest reads one work request.
+func (b *Broker) WorkRequest(id string) (queue.WorkRequest, bool, error) {
+	return b.store.WorkRequest(id)
+}
+
+// WorkRequests yields the work requests, newest first, that come after the id
+// after ("": from the newest).
+func (b *Broker) WorkRequests(after string) iter.Seq2[queue.WorkRequest, error] {
+	return b.store.WorkRequests(after)
+}
+
+// QueueSnapshot is one queue for metrics.
+type QueueSnapshot struct {
+	Queue      queue.Queue
+	Main, Dead queue.Stats
+	Events     [eventKinds]int64 // since the broker was opened, by EventNames
+	Full       int64             // gets that found the in-flight limit reached, since then
+}
+
+// Snapshot is the broker as metrics show it.
+type Snapshot struct {
+	Queues     []QueueSnapshot // live ones, oldest first
+	Waiters    int64
+	InFlight   int64
+	Bytes      int64
+	FreeBytes  int64 // on the disk; -1: not known
+	ClockAhead time.Duration
+	ClockJumps int64
+}
+
+// Snapshot is a copy of all counters as of the last durable group.
+func (b *Broker) Snapshot() Snapshot {
+	s := Snapshot{Waiters: b.waiting.Load(), FreeBytes: -1}
+	s.ClockAhead, s.ClockJumps = b.clock.difference()
+	if free, ok := b.disk.room(); ok {
+		s.FreeBytes = free
+	}
+	b.shown.RLock()
+	defer b.shown.RUnlock()
+	s.InFlight, s.Bytes = b.shown.inFlight, b.shown.bytes
+	for _, q := range b.shown.ordered {
+		if q.shownQueue.Live() {
+			s.Queues = append(s.Queues, QueueSnapshot{q.shownQueue, q.shownMain, q.shownDead, q.shownEvents, q.shownFull})
+		}
+	}
+	return s
+}
+
+// measured calls back for every group that was stored.
+type measured struct {
+	mu      sync.Mutex
+	observe func(requests int, sync time.Duration)
+}
+
+func (m *measured) group(requests int, sync time.Duration) {
+	m.mu.Lock()
+	f := m.observe
+	m.mu.Unlock()
+	if f != nil {
+		f(requests, sync)
+	}
+}
+
+// ObserveGroups has f called after every synced group with the number of
+// requests in it and how long the commit took. f must be quick.
+func (b *Broker) ObserveGroups(f func(requests int, sync time.Duration)) {
+	b.measured.mu.Lock()
+	defer b.measured.mu.Unlock()
+	b.measured.observe = f
+}

@@ -1,0 +1,244 @@
+package broker
+
+import (
+	"sync/atomic"
+
+	"github.com/queued-mq/queued/channels"
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// waiters are the gets that wait on one side of a queue, in their order. Those
+// with the same filter stand in one line, so that a message finds who may take
+// it without asking everybody.
+type waiters struct {
+	lines map[channels.Filter]*line
+	wild  []*line // of lines: those whose filter names no single channel
+	n     int
+	total *atomic.Int64 // of all queues
+}
+
+// line is the gets with one filter, first come first served.
+type line struct {
+	filter      channels.Filter
+	first, last *receive
+}
+
+func (w *waiters) join(r *receive) {
+	l := w.lines[r.r.Filter]
+	if l == nil {
+		if w.lines == nil {
+			w.lines = make(map[channels.Filter]*line)
+		}
+		l = &line{filter: r.r.Filter}
+		w.lines[r.r.Filter] = l
+		if _, exact := l.filter.Exact(); !exact {
+			w.wild = append(w.wild, l)
+		}
+	}
+	r.line, r.before = l, l.last
+	if l.last != nil {
+		l.last.after = r
+	} else {
+		l.first = r
+	}
+	l.last = r
+	w.n++
+	w.total.Add(1)
+}
+
+func (w *waiters) leave(r *receive) {
+	l := r.line
+	if l == nil {
+		return
+	}
+	if r.before != nil {
+		r.before.after = r.after
+	} else {
+		l.first = r.after
+	}
+	if r.after != nil {
+		r.after.before = r.before
+	} else {
+		l.last = r.before
+	}
+	r.line, r.before, r.after = nil, nil, nil
+	w.n--
+	w.total.Add(-1)
+	if l.first != nil {
+		return
+	}
+	delete(w.lines, l.filter)
+	for i, x := range w.wild {
+		if x == l {
+			w.wild = append(w.wild[:i], w.wild[i+1:]...)
+			break
+		}
+	}
+}
+
+// all calls f for every waiter; f may make it leave.
+func (w *waiters) all(f func(*receive)) {
+	for _, l := range w.lines {
+		for r := l.first; r != nil; {
+			next := r.after
+			f(r)
+			r = next
+		}
+	}
+}
+
+// serveWaiters gives out what can be given: to the one who has waited longest
+// among those who may take something, until there is none.
+func (g *group) serveWaiters(q *queueState, dead bool) {
+	w := &q.wait[side(dead)]
+	for w.n > 0 && len(q.ready[side(dead)]) > 0 {
+		var next *receive
+		var from *lane
+		look := func(l *line) {
+			if l.first == nil || (next != nil && next.order < l.first.order) {
+				return
+			}
+			if lane := g.choose(q, dead, l.filter); lane != nil {
+				next, from = l.first, lane
+			}
+		}
+		if len(w.lines)-len(w.wild) <= len(q.ready[side(dead)]) {
+			for _, l := range w.lines {
+				look(l)
+			}
+		} else {
+			for _, l := range w.wild {
+				look(l)
+			}
+			for _, ready := range q.ready[side(dead)] {
+				if f, err := channels.ParseFilter(ready.row.Key.Channel); err == nil && w.lines[f] != nil && !f.All() {
+					look(w.lines[f])
+				}
+			}
+		}
+		if next == nil {
+			return
+		}
+		if next.r.Visibility != 0 && g.room(q) <= 0 {
+			next.full = true
+			q.full++
+			return
+		}
+		if _, _, ok := g.next(from); !ok {
+			continue // what it held had expired
+		}
+		w.leave(next)
+		if next.claim() { // else the client is gone
+			next.take(g, from)
+			next.answer(g)
+		}
+	}
+}
+
+// choose picks a lane that the filter allows and that has a message in memory
+// to take: any one of them, each as likely as the others. Lanes whose messages
+// are on disk only are read on meanwhile.
+func (g *group) choose(q *queueState, dead bool, f channels.Filter) *lane {
+	if channel, exact := f.Exact(); exact {
+		l := q.lanes[store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}]
+		if l == nil || l.slot < 0 {
+			return nil
+		}
+		g.read(l)
+		if !l.loaded() {
+			return nil
+		}
+		return l
+	}
+	ready, reads := q.ready[side(dead)], 8
+	if len(ready) == 0 {
+		return nil
+	}
+	if f.All() {
+		for ; reads > 0; reads-- {
+			l := ready[g.b.random.IntN(len(ready))]
+			if l.loaded() {
+				return l
+			}
+			g.read(l)
+		}
+	}
+	var chosen *lane
+	n := 0
+	for _, l := range ready {
+		if !f.Match(l.row.Key.Channel) {
+			continue
+		}
+		if !l.loaded() {
+			if reads > 0 {
+				g.read(l)
+				reads--
+			}
+			continue
+		}
+		// Reservoir sampling: the nth takes the place with a chance of 1 in n.
+		if n++; g.b.random.IntN(n) == 0 {
+			chosen = l
+		}
+	}
+	return chosen
+}
+
+// attend looks at all who wait on a queue that changed; those who do not want
+// to wait go home.
+func (g *group) attend(q *queueState) {
+	q.wake = false
+	for _, dead := range []bool{false, true} {
+		g.serveWaiters(q, dead)
+	}
+	if len(g.b.hasty) == 0 {
+		return
+	}
+	kept := g.b.hasty[:0]
+	for _, r := range g.b.hasty {
+		switch {
+		case r.q != q:
+			kept = append(kept, r)
+		case r.line == nil: // served or gone
+		case !r.full && g.reading(q, r):
+			kept = append(kept, r)
+		case r.claim():
+			q.wait[side(r.r.Dead)].leave(r)
+			r.answer(g)
+		}
+	}
+	clear(g.b.hasty[len(kept):])
+	g.b.hasty = kept
+}
+
+// reading reports whether messages that r may take are being read.
+func (g *group) reading(q *queueState, r *receive) bool {
+	for _, l := range q.ready[side(r.r.Dead)] {
+		if l.refill == nil || l.loaded() {
+			continue
+		}
+		if channel, exact := r.r.Filter.Exact(); exact && channel == l.row.Key.Channel {
+			return true
+		} else if !exact && (r.r.Filter.All() || r.r.Filter.Match(l.row.Key.Channel)) {
+			return true
+		}
+	}
+	return false
+}
+
+// dismiss ends all who wait on a queue with an error.
+func (g *group) dismiss(q *queueState, err error) {
+	for i := range q.wait {
+		w := &q.wait[i]
+		w.all(func(r *receive) {
+			w.leave(r)
+			if r.claim() {
+				r.err = err
+				r.answer(g)
+			}
+		})
+	}
+}
+
+var errNoQueue = queue.Errorf(queue.NotAuthorizedOrNotFound, "no queue of that id is known")
