@@ -76,8 +76,8 @@ func (p pages) position(page *string) (string, error) {
 		return "", nil
 	}
 	if len(*page) <= maxPageToken {
-		b, err := base64.RawURLEncoding.Strict().DecodeString(*page)
-		if err == nil && len(b) > pageSeal && string(b[:pageSeal]) == string(p.seal(b[pageSeal:])) {
+		b, err := base64.RawURLEncoding.DecodeString(*page)
+		if err == nil && len(b) > pageSeal && p.token(string(b[pageSeal:])) == *page {
 			return string(b[pageSeal:]), nil
 		}
 	}
