@@ -22,6 +22,7 @@ type Options struct {
 	Limits      *limits.Settings // nil: limits.OCI
 	WindowBytes int64            // memory for the order of messages; 0: 64 MiB
 	BodyBytes   int64            // memory for bodies of fresh messages; 0: 64 MiB
+	WindowSize  int              // most entries of the order of one lane in memory; 0: 2048
 	ClockGrace  time.Duration    // how long a jump of the wall clock must last; 0: 5 minutes
 
 	PublishFloor int64 // octets free on disk below which publishes are refused; 0: 256 MiB
@@ -124,6 +125,9 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 	def(&o.BodyBytes, 64<<20)
 	def(&o.PublishFloor, 256<<20)
 	def(&o.LeaseFloor, o.PublishFloor/2)
+	if o.WindowSize == 0 {
+		o.WindowSize = 2048
+	}
 	if o.ClockGrace == 0 {
 		o.ClockGrace = 5 * time.Minute
 	}
@@ -135,7 +139,7 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 		byID:    make(map[queue.ID]*queueState),
 		lanes:   make(map[store.LaneID]*lane),
 		bodies:  bodies{limit: o.BodyBytes, byID: make(map[queue.MessageID]*store.Message)},
-		windows: windows{limit: int(o.WindowBytes / entryBytes)},
+		windows: windows{limit: int(o.WindowBytes / entryBytes), each: o.WindowSize},
 		random:  rand.New(o.Random),
 		checked: o.Checked,
 		lapser:  newAlarm(),
@@ -177,7 +181,7 @@ func (b *Broker) load(o Options) error {
 		if q == nil {
 			return fmt.Errorf("open broker: lane %d belongs to queue %d, which is not there", row.ID, row.Key.Queue)
 		}
-		l := newLane(q, row)
+		l := newLane(b.windows.each, q, row)
 		b.link(l)
 		stats := row.Stats()
 		side := q.stats(l.dead())

@@ -81,15 +81,16 @@ func (g *group) lane(q *queueState, dead bool, channel string) *lane {
 	g.changes++
 	g.b.state.Lane++
 	g.cs.State.Lane = g.b.state.Lane
-	l := newLane(q, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
+	l := newLane(g.b.windows.each, q, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
 	g.b.link(l)
 	g.touch(l)
 	return l
 }
 
-func newLane(q *queueState, row store.Lane) *lane {
+func newLane(windowCap int, q *queueState, row store.Lane) *lane {
 	l := &lane{row: row, of: q, slot: -1, look: row.Oldest}
 	l.expiry.Value = l
+	l.fresh.cap, l.returned.cap = windowCap, windowCap
 	l.fresh.through = row.Cursor
 	if row.Returning > 0 {
 		l.returned.through = row.Returning - 1

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"sync/atomic"
+
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
 	"github.com/queued-mq/queued/visibility"
@@ -33,6 +35,7 @@ type lane struct {
 	dirty   bool                    // changed by this group
 	charged int                     // entries counted against the bound of all windows
 	used    uint64                  // the group that last touched the windows
+	oldest  atomic.Uint64           // where OldestAge found the first message
 	shown   queue.Stats             // what Stats tells; guarded by Broker.shown
 }
 
@@ -49,6 +52,7 @@ type lease struct {
 type refill struct {
 	window  *window
 	from    queue.MessageID
+	room    int             // most entries to read
 	limit   queue.MessageID // above it changes were too many to note
 	added   []store.Entry
 	removed map[queue.MessageID]bool
@@ -78,13 +82,12 @@ func (l *lane) settleBounds() {
 // wants is the window that should be read on, nil if none: one is when it is
 // nearly used up and the rest is on disk.
 func (l *lane) wants() *window {
-	const low = windowCap / 4
 	switch {
 	case l.refill != nil || l.gone:
 		return nil
-	case l.fresh.through != wholeLane && l.fresh.len() < low && l.row.Fresh > int64(l.fresh.len()):
+	case l.fresh.through != wholeLane && l.fresh.len() < l.fresh.cap/2 && l.row.Fresh > int64(l.fresh.len()):
 		return &l.fresh
-	case l.returned.through != wholeLane && l.returned.len() < low && l.row.Returned > int64(l.returned.len()+len(l.parked)):
+	case l.returned.through != wholeLane && l.returned.len() < l.returned.cap/2 && l.row.Returned > int64(l.returned.len()+len(l.parked)):
 		return &l.returned
 	}
 	return nil

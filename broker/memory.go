@@ -61,6 +61,7 @@ func (c *bodies) remove(id queue.MessageID) {
 type windows struct {
 	limit int // entries
 	total int
+	each  int // most entries of one window
 }
 
 const entryBytes = 48 // of memory that an entry takes

@@ -25,7 +25,7 @@ func (g *group) read(l *lane) {
 	} else if w.len() == 0 {
 		from = max(from, l.row.Returning)
 	}
-	r := &refill{window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane}
+	r := &refill{window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane, room: w.cap - w.len()}
 	l.refill = r
 	id, fresh := l.row.ID, w == &l.fresh
 	b := g.b
@@ -35,20 +35,22 @@ func (g *group) read(l *lane) {
 // refill reads and merges.
 func (b *Broker) refill(id store.LaneID, r *refill, fresh bool) {
 	var entries []store.Entry
+	var bodies []*store.Message // of entries; nil: not read
 	through := wholeLane
 	var more bool
 	var err error
 	if fresh {
 		var found []store.ScannedMessage
-		found, more, err = b.store.ScanMessages(id, r.from, windowCap, refillBytes, true)
+		found, more, err = b.store.ScanMessages(id, r.from, r.room, refillBytes, false)
 		for i := range found {
 			through = found[i].ID
 			if found[i].DueAt == 0 { // delayed ones come by their t row
 				entries = append(entries, found[i].Entry)
+				bodies = append(bodies, &found[i].Message)
 			}
 		}
 	} else {
-		entries, more, err = b.store.ScanReturned(id, r.from, windowCap)
+		entries, more, err = b.store.ScanReturned(id, r.from, r.room)
 		if len(entries) > 0 {
 			through = entries[len(entries)-1].ID
 		}
@@ -59,12 +61,12 @@ func (b *Broker) refill(id store.LaneID, r *refill, fresh bool) {
 	if !more {
 		through = wholeLane
 	}
-	b.internal(func(g *group) { g.merge(id, r, entries, through) })
+	b.internal(func(g *group) { g.merge(id, r, entries, bodies, through) })
 }
 
 // note remembers a message that came in above the window during the read.
 func (r *refill) note(e store.Entry) {
-	if len(r.added) == windowCap {
+	if len(r.added) >= r.window.cap {
 		r.limit = min(r.limit, e.ID-1) // read it later
 		return
 	}
@@ -79,7 +81,7 @@ func (r *refill) remove(id queue.MessageID) {
 }
 
 // merge joins what was read with what has changed since.
-func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, through queue.MessageID) {
+func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies []*store.Message, through queue.MessageID) {
 	l := g.b.lanes[id]
 	if l == nil || l.refill != r {
 		return
@@ -96,9 +98,12 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, through
 			fresh = append(fresh, e)
 		}
 	}
-	for _, e := range entries {
+	for i, e := range entries {
 		if e.ID <= through && !r.removed[e.ID] && !known[e.ID] && l.parked[e.ID].ID == 0 {
 			fresh = append(fresh, e)
+			if bodies != nil {
+				g.b.bodies.add(e.ID, bodies[i])
+			}
 		}
 	}
 	slices.SortFunc(fresh, func(a, b store.Entry) int { return cmp.Compare(a.ID, b.ID) })

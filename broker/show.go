@@ -168,6 +168,39 @@ func (b *Broker) WorkRequests(after string) iter.Seq2[queue.WorkRequest, error] 
 	return b.store.WorkRequests(after)
 }
 
+// OldestAge is how long ago the oldest message of the queue was published, not
+// counting its dead letter queue; 0 when it holds none. It reads one row of
+// each channel.
+func (b *Broker) OldestAge(id queue.ID) (time.Duration, error) {
+	type place struct {
+		l    *lane
+		from queue.MessageID
+	}
+	var places []place
+	b.shown.RLock()
+	if q := b.shown.byID[id]; q != nil {
+		for k, l := range q.shownLanes {
+			if !k.Dead && !l.shown.Empty() {
+				places = append(places, place{l, queue.MessageID(l.oldest.Load())})
+			}
+		}
+	}
+	b.shown.RUnlock()
+	now := b.Now()
+	created := now
+	for _, p := range places {
+		found, _, err := b.store.ScanMessages(p.l.row.ID, p.from, 1, 0, true)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) > 0 {
+			created = min(created, found[0].CreatedAt)
+			p.l.oldest.Store(uint64(found[0].ID)) // nothing comes in below it
+		}
+	}
+	return now.Sub(created), nil
+}
+
 // QueueSnapshot is one queue for metrics.
 type QueueSnapshot struct {
 	Queue      queue.Queue

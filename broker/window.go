@@ -8,9 +8,6 @@ import (
 	"github.com/queued-mq/queued/store"
 )
 
-// windowCap is how many entries a window keeps; the rest is on disk.
-const windowCap = 1024
-
 // wholeLane is the bound of a window that holds everything there is.
 const wholeLane queue.MessageID = math.MaxUint64
 
@@ -22,6 +19,7 @@ type window struct {
 	entries []store.Entry
 	head    int // entries before it have been taken
 	through queue.MessageID
+	cap     int // most entries it keeps; the rest is on disk
 }
 
 func (w *window) len() int { return len(w.entries) - w.head }
@@ -68,7 +66,7 @@ func (w *window) add(e store.Entry) (left store.Entry, isLeft bool) {
 		i, _ := w.find(e.ID)
 		w.entries = slices.Insert(w.entries, i, e)
 	}
-	if w.len() <= windowCap {
+	if w.len() <= w.cap {
 		return store.Entry{}, false
 	}
 	last := len(w.entries) - 1
@@ -95,5 +93,5 @@ func (w *window) remove(id queue.MessageID) (store.Entry, bool) {
 
 // forget lets go of the memory; through says up to where nothing is left.
 func (w *window) forget(through queue.MessageID) {
-	*w = window{through: through}
+	*w = window{through: through, cap: w.cap}
 }
