@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/queued-mq/queued/broker"
@@ -27,6 +28,8 @@ type Service struct {
 	deliveryCount int
 	getLimit      int
 	publicURL     string
+
+	workSwept atomic.Int64 // instant of the last look for old work requests
 
 	observe func(face, operation string, code queue.Code, seconds float64)
 	log     *slog.Logger

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/queue"
@@ -15,6 +16,16 @@ import (
 // (a minute apart is plenty). Readers do not depend on it: what is past its
 // time is not shown even if it has not been swept yet.
 func (s *Service) Sweep(ctx context.Context) error {
+	if err := s.sweepQueues(ctx); err != nil {
+		return fmt.Errorf("sweep deleted queues: %w", err)
+	}
+	if err := s.sweepWork(ctx); err != nil {
+		return fmt.Errorf("sweep work requests: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) sweepQueues(ctx context.Context) error {
 	for ids := range slices.Chunk(expiredQueues(s.broker.Queues(), s.broker.Now()), sweepStep) {
 		err := s.broker.Admin(ctx, func(tx *broker.Tx) error {
 			for _, id := range ids {
@@ -25,7 +36,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("sweep deleted queues: %w", err)
+			return err
 		}
 		for _, id := range ids {
 			s.rates.Forget(s.number(id))
@@ -43,7 +54,50 @@ const (
 	// not over: they live in memory, and creating and deleting queues in a
 	// circle must not fill it. Beyond it the oldest go first.
 	maxTombstones = 10_000
+
+	workSweepEvery = time.Hour
+	maxWorkSweep   = 10_000 // in one round
 )
+
+// sweepWork forgets old work requests. They are read newest first, so finding
+// the old ones means passing all others; an hour more or less does not matter,
+// and so that is done once in an hour.
+func (s *Service) sweepWork(ctx context.Context) error {
+	now := s.broker.Now()
+	if last := queue.Instant(s.workSwept.Load()); last != 0 && now.Sub(last) < workSweepEvery {
+		return nil
+	}
+	var old []queue.WorkRequest
+	for w, err := range s.broker.WorkRequests("") {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if outlived(&w, now) {
+			old = append(old, queue.WorkRequest{ID: w.ID, AcceptedAt: w.AcceptedAt})
+		}
+		if len(old) == maxWorkSweep {
+			break
+		}
+	}
+	for some := range slices.Chunk(old, sweepStep) {
+		err := s.broker.Admin(ctx, func(tx *broker.Tx) error {
+			for _, w := range some {
+				tx.DropWorkRequest(w)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(old) < maxWorkSweep {
+		s.workSwept.Store(int64(now))
+	}
+	return nil
+}
 
 // expiredQueues are the deleted queues to forget, longest deleted first.
 func expiredQueues(queues []queue.Queue, now queue.Instant) []queue.ID {
