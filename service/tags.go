@@ -81,16 +81,16 @@ func checkTagName(f field, what, name string) error {
 // against their circuit breaker), while InvalidParameter would send people
 // looking for a typing error. What OCI does not know either is one.
 func checkCapabilities(wanted []CapabilityDetails) error {
-	for i, c := range wanted {
-		f := field{list: "capabilities", at: i, name: "type"}
-		if c.Type == "" {
-			return f.missing()
-		}
-		known, err := enum(f.String(), &c.Type, "", queue.ConsumerGroups, queue.LargeMessages)
-		if err != nil {
-			return err
-		}
-		return queue.Errorf(queue.MethodNotImplemented, "the capability %s is not built yet", known)
+	if len(wanted) == 0 {
+		return nil
 	}
-	return nil
+	f, c := field{list: "capabilities", name: "type"}, wanted[0]
+	if c.Type == "" {
+		return f.missing()
+	}
+	known, err := enum(f.String(), &c.Type, "", queue.ConsumerGroups, queue.LargeMessages)
+	if err != nil {
+		return err
+	}
+	return queue.Errorf(queue.MethodNotImplemented, "the capability %s is not built yet", known)
 }
