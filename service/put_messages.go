@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -32,8 +33,8 @@ type PutMessage struct {
 	Content []byte
 
 	// ContentEncoding says how Content spells the body: absent or "" as it is,
-	// "base64" as standard base64 with padding, decoded here before anything
-	// is counted or stored.
+	// "base64" (in any case) as standard base64 with padding, decoded here
+	// before anything is counted or stored.
 	ContentEncoding *string
 
 	// ContentType is what a STOMP SEND gave; "" is none.
@@ -170,14 +171,13 @@ const (
 // names, the reserved one taken out.
 func (p *PutMessage) decode(textOnly bool) (body []byte, properties []queue.Property, err error) {
 	body, properties = p.Content, p.Properties
-	encoding := given(p.ContentEncoding)
-	switch encoding {
-	case "":
-	case base64Encoding:
+	declared := strings.EqualFold(given(p.ContentEncoding), base64Encoding)
+	switch {
+	case declared:
 		if body, err = decodeBase64(body); err != nil {
 			return nil, nil, field{name: "content"}.invalid("is not base64, as contentEncoding says")
 		}
-	default:
+	case given(p.ContentEncoding) != "":
 		return nil, nil, field{name: "contentEncoding"}.invalid("must be %s, or absent for text", base64Encoding)
 	}
 
@@ -194,7 +194,7 @@ func (p *PutMessage) decode(textOnly bool) (body []byte, properties []queue.Prop
 		return body, properties, nil
 	}
 	if properties[at].Value == base64Encoding {
-		if encoding == base64Encoding {
+		if declared {
 			return body, slices.Delete(properties, at, at+1), nil
 		}
 		if octets, err := decodeBase64(body); err == nil && textOnly && !utf8.Valid(octets) {

@@ -29,7 +29,7 @@ func TestNewMessages(t *testing.T) {
 				DelayInSeconds:      p(int32(9)),
 				VisibilityInSeconds: p(int32(43200)),
 			},
-			{Content: text(noText), ContentEncoding: p("base64")},
+			{Content: text(noText), ContentEncoding: p("Base64")},
 			{Content: []byte("b"), ChannelID: p(""), ContentEncoding: p(""), DelayInSeconds: p(int32(0)), RetentionInSeconds: p(int32(3600))},
 		},
 	}, &q)
