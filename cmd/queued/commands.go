@@ -87,11 +87,15 @@ have no flags. "queued config" lists all settings.`,
 	}
 	settings := settingFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, _, err := settings.load(os.Environ())
+		cfg, from, err := settings.load(os.Environ())
 		if err != nil {
 			return err
 		}
-		if err := serve(cmd.Context(), cfg, newLogger(cfg, stderr), cmd.OutOrStdout()); err != nil {
+		log := newLogger(cfg, stderr)
+		if origin := from["stomp-addr"]; origin != "" {
+			log.Warn("STOMP is not built yet: nothing listens on stomp-addr", "addr", cfg.StompAddr, "origin", origin)
+		}
+		if err := serve(cmd.Context(), cfg, log, cmd.OutOrStdout(), os.Exit); err != nil {
 			return failure{err}
 		}
 		return nil

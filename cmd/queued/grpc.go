@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection"
+
+	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
+	"github.com/queued-mq/queued/grpcapi"
+	"github.com/queued-mq/queued/service"
+)
+
+// grpc is the face that speaks queue.v1.
+func (s *server) grpc(l *listener) *face {
+	limits := &s.cfg.Limits
+	calls := &grpcCalls{server: s, scheme: "http://"}
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(mostReceived(limits.RequestBytes, limits.BatchMessages)),
+		grpc.MaxConcurrentStreams(uint32(limits.StreamsPerConnection)),
+		grpc.MaxHeaderListSize(uint32(limits.HeaderBytes)),
+		grpc.ConnectionTimeout(headerTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(calls.unary),
+		grpc.StreamInterceptor(calls.stream),
+		grpc.WaitForHandlers(true),
+	}
+	if s.tls != nil {
+		calls.scheme = "https://"
+		options = append(options, grpc.Creds(credentials.NewTLS(s.tls)))
+	}
+	srv := grpc.NewServer(options...)
+	queuev1.RegisterQueueAdminServiceServer(srv, grpcapi.NewAdmin(s.service))
+	queuev1.RegisterQueueServiceServer(srv, grpcapi.NewData(s.service))
+	probe := health.NewServer()
+	for name := range srv.GetServiceInfo() {
+		probe.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
+	}
+	grpc_health_v1.RegisterHealthServer(srv, probe)
+	reflection.Register(srv)
+
+	var stopped context.CancelFunc
+	calls.stopping, stopped = context.WithCancel(context.Background())
+	return &face{
+		name:     service.FaceGRPC,
+		listener: l,
+		serve:    srv.Serve,
+		shutdown: func(ctx context.Context) error {
+			probe.Shutdown()
+			stopped()
+			done := make(chan struct{})
+			go func() { // ends with cut at the latest
+				srv.GracefulStop()
+				close(done)
+			}()
+			select {
+			case <-done:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+		cut: func(patience context.Context) {
+			done := make(chan struct{})
+			go func() {
+				srv.Stop()
+				close(done)
+			}()
+			select {
+			case <-done:
+			case <-patience.Done():
+			}
+		},
+	}
+}
+
+// mostReceived is the size of a message beyond which it is cut unread. It is
+// that of a body over REST, so that what only breaks limits.request-bytes gets
+// the error that says so; the entries of a batch have room for their receipts.
+func mostReceived(requestBytes, batch int64) int {
+	return int(6*requestBytes + 64<<10 + batch<<10)
+}
+
+// grpcCalls stands around every call: it says who is calling and keeps a
+// panic from ending the process.
+type grpcCalls struct {
+	server   *server
+	scheme   string
+	stopping context.Context // ends when the face stops
+}
+
+func (c *grpcCalls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+	caller := c.caller(ctx)
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = nil, c.panicked(p, info.FullMethod, caller)
+		}
+		if err != nil {
+			_ = grpc.SetTrailer(ctx, metadata.Pairs("opc-request-id", caller.RequestID))
+		}
+	}()
+	return next(service.WithCaller(ctx, caller), req)
+}
+
+func (c *grpcCalls) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	caller := c.caller(ss.Context())
+	ctx := service.WithCaller(ss.Context(), caller)
+	if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
+		// Watchers stay until the end; they must not hold it up.
+		watch, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.stopping, cancel)()
+		ctx = watch
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = c.panicked(p, info.FullMethod, caller)
+		}
+		if err != nil {
+			ss.SetTrailer(metadata.Pairs("opc-request-id", caller.RequestID))
+		}
+	}()
+	return next(srv, &stream{ss, ctx})
+}
+
+// stream is a stream with a context of ours.
+type stream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
+
+// caller is who sent the headers of ctx.
+func (c *grpcCalls) caller(ctx context.Context) *service.Caller {
+	caller := &service.Caller{Face: service.FaceGRPC, RequestID: fmt.Sprintf("%016X", rand.Uint64())}
+	if host := metadata.ValueFromIncomingContext(ctx, ":authority"); len(host) > 0 {
+		caller.BaseURL = c.scheme + host[0]
+	}
+	return caller
+}
+
+// panicked logs a fault of ours and is what the caller is told.
+func (c *grpcCalls) panicked(p any, method string, caller *service.Caller) error {
+	c.server.log.Error("panic", "operation", method, "opc-request-id", caller.RequestID, "value", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return grpcapi.Status(errors.New("panic"))
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/queue"
+)
+
+// metrics is the registry of the server. Its names are a promise
+// (docs/contract.md, docs/metrics.md). Requests and groups are counted as they
+// happen; everything else is read when somebody asks.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	group    prometheus.Histogram
+	sync     prometheus.Histogram
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "queued_requests_total",
+			Help: "Requests answered, by face, operation and code (OK, the error code, or Canceled when the client had gone).",
+		}, []string{"face", "operation", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "queued_request_seconds",
+			Help:    "How long requests took, the waiting of long polls included.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60},
+		}, []string{"face", "operation"}),
+		group: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "queued_commit_group_size",
+			Help:    "Requests that shared one sync of the disk.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+		}),
+		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "queued_sync_seconds",
+			Help:    "How long it took to make a group of requests durable.",
+			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 17), // to 3.3 s
+		}),
+	}
+	m.registry.MustRegister(m.requests, m.seconds, m.group, m.sync,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// request is the Observe hook of the service. What the program asks of itself
+// is not counted.
+func (m *metrics) request(face, operation string, code queue.Code, seconds float64) {
+	if face == "" {
+		return
+	}
+	if code == "" {
+		code = "OK"
+	}
+	m.requests.WithLabelValues(face, operation, string(code)).Inc()
+	m.seconds.WithLabelValues(face, operation).Observe(seconds)
+}
+
+// committed is the hook of the broker for groups.
+func (m *metrics) committed(requests int, sync time.Duration) {
+	m.group.Observe(float64(requests))
+	m.sync.Observe(sync.Seconds())
+}
+
+// desc describes a metric that is read when somebody asks.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// gauge and counter make one sample.
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func counter(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+}
+
+// others is the label of the queues that have no metrics of their own.
+const others = "_other"
+
+var (
+	queueMessages = desc("queued_queue_messages", "Messages of the queue by state.", "queue", "state")
+	queueBytes    = desc("queued_queue_bytes", "Stored octets of the queue, its dead letters included.", "queue")
+	queueAge      = desc("queued_queue_oldest_message_age_seconds", "Age of the oldest message of the queue, dead letters aside; 0 without one.", "queue")
+	messagesTotal = desc("queued_messages_total", "What happened to messages of the queue, since the start.", "queue", "event")
+	fullGets      = desc("queued_gets_at_in_flight_limit_total", "Gets that found the queue at its in-flight limit and waited or came back empty, since the start.", "queue")
+
+	queuesNow    = desc("queued_queues", "Live queues.")
+	waitersNow   = desc("queued_waiters", "Gets that wait for a message.")
+	inFlightNow  = desc("queued_in_flight_messages", "Messages in flight of all queues; each takes memory.")
+	storedBytes  = desc("queued_stored_bytes", "Stored octets of all queues.")
+	diskFree     = desc("queued_disk_free_bytes", "Free space on the disk of the store; absent when it is not known.")
+	diskFloor    = desc("queued_disk_floor_bytes", "Free space below which publishes (kind publish) or new deliveries too (kind lease) are refused.", "kind")
+	diskAlert    = desc("queued_disk_alert", "0: room enough; 1: less than one and a half times the publish floor; 2: publishes are refused; 3: new deliveries too.")
+	clockAhead   = desc("queued_clock_ahead_seconds", "How far the machine's clock is ahead of the engine's time; negative: behind.")
+	clockJumps   = desc("queued_clock_jumps_total", "Jumps of the machine's clock, since the start.")
+	connections  = desc("queued_connections", "Open connections.", "face")
+	connsRefused = desc("queued_connections_refused_total", "Connections closed at once because of a limit, since the start.", "face")
+)
+
+// queueCollector shows what the broker counts. Of queues it shows the oldest
+// by name and the rest as one, so that nobody who creates queues can flood the
+// store of the metrics.
+type queueCollector struct {
+	broker    *broker.Broker
+	most      int
+	cfg       *Config
+	listeners []*listener
+	log       *slog.Logger
+
+	// Events are added up here: the broker forgets those of a deleted queue,
+	// and a counter must not fall while its series lives.
+	mu     sync.Mutex
+	last   map[queue.ID]tally
+	totals map[string]*tally
+}
+
+// tally is what is counted of one queue, or of all queues of one label.
+type tally struct {
+	events [len(broker.EventNames)]int64
+	full   int64
+}
+
+func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, log *slog.Logger) *queueCollector {
+	return &queueCollector{
+		broker: b, most: int(cfg.MetricsQueues), cfg: cfg, listeners: listeners, log: log,
+		last: map[queue.ID]tally{}, totals: map[string]*tally{},
+	}
+}
+
+// Describe is part of prometheus.Collector.
+func (c *queueCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		queueMessages, queueBytes, queueAge, messagesTotal, fullGets, queuesNow, waitersNow, inFlightNow, storedBytes,
+		diskFree, diskFloor, diskAlert, clockAhead, clockJumps, connections, connsRefused,
+	} {
+		out <- d
+	}
+}
+
+// shown is what is shown under one label.
+type shown struct {
+	main, dead queue.Stats
+	age        time.Duration
+}
+
+// Collect is part of prometheus.Collector.
+func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.broker.Snapshot()
+	by, totals := c.label(&s)
+	for label, q := range by {
+		for state, n := range map[string]int64{
+			"visible": q.main.Visible, "in_flight": q.main.InFlight, "delayed": q.main.Delayed,
+			"dead": q.dead.Visible + q.dead.InFlight + q.dead.Delayed,
+		} {
+			gauge(out, queueMessages, float64(n), label, state)
+		}
+		gauge(out, queueBytes, float64(q.main.Bytes+q.dead.Bytes), label)
+		gauge(out, queueAge, q.age.Seconds(), label)
+	}
+	for label, t := range totals {
+		for i, name := range broker.EventNames {
+			counter(out, messagesTotal, float64(t.events[i]), label, name)
+		}
+		counter(out, fullGets, float64(t.full), label)
+	}
+
+	gauge(out, queuesNow, float64(len(s.Queues)))
+	gauge(out, waitersNow, float64(s.Waiters))
+	gauge(out, inFlightNow, float64(s.InFlight))
+	gauge(out, storedBytes, float64(s.Bytes))
+	if s.FreeBytes >= 0 {
+		gauge(out, diskFree, float64(s.FreeBytes))
+	}
+	gauge(out, diskFloor, float64(c.cfg.DiskFloorPublishBytes), "publish")
+	gauge(out, diskFloor, float64(c.cfg.DiskFloorLeaseBytes), "lease")
+	gauge(out, diskAlert, alertOf(s.FreeBytes, c.cfg))
+	gauge(out, clockAhead, s.ClockAhead.Seconds())
+	counter(out, clockJumps, float64(s.ClockJumps))
+	for _, l := range c.listeners {
+		gauge(out, connections, float64(l.count.Load()), l.face)
+		counter(out, connsRefused, float64(l.refused.Load()), l.face)
+	}
+}
+
+// label adds up what the snapshot says of queues: by label what is there now,
+// and what has happened since the start.
+func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[string]tally) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by := map[string]*shown{}
+	seen := make(map[queue.ID]tally, len(s.Queues))
+	own := 0
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		label := q.Queue.DisplayName
+		if by[label] == nil {
+			if own < c.most && label != others {
+				own++
+			} else {
+				label = others
+			}
+		}
+		sum := by[label]
+		if sum == nil {
+			sum = &shown{}
+			by[label] = sum
+		}
+		sum.main, sum.dead = sum.main.Plus(q.Main), sum.dead.Plus(q.Dead)
+		sum.age = max(sum.age, c.age(q.Queue.ID))
+
+		total := c.totals[label]
+		if total == nil {
+			total = &tally{}
+			c.totals[label] = total
+		}
+		now, before := tally{q.Events, q.Full}, c.last[q.Queue.ID]
+		for i := range now.events {
+			total.events[i] += now.events[i] - before.events[i]
+		}
+		total.full += now.full - before.full
+		seen[q.Queue.ID] = now
+	}
+	c.last = seen
+	totals := make(map[string]tally, len(c.totals))
+	for label, t := range c.totals {
+		if by[label] == nil && label != others {
+			delete(c.totals, label) // the queue is gone
+			continue
+		}
+		totals[label] = *t
+	}
+	return by, totals
+}
+
+// age is how old the oldest message of the queue is.
+func (c *queueCollector) age(id queue.ID) time.Duration {
+	b, ok := any(c.broker).(interface {
+		OldestAge(queue.ID) (time.Duration, error)
+	})
+	if !ok {
+		return 0
+	}
+	d, err := b.OldestAge(id)
+	if err != nil {
+		c.log.Error("read the oldest message for metrics", "queue", id, "error", err)
+	}
+	return d
+}
+
+// alertOf is the state of the disk as queued_disk_alert says it: it changes
+// well before anything is refused.
+func alertOf(free int64, cfg *Config) float64 {
+	switch {
+	case free < 0:
+		return 0
+	case free < cfg.DiskFloorLeaseBytes:
+		return 3
+	case free < cfg.DiskFloorPublishBytes:
+		return 2
+	case free < cfg.DiskFloorPublishBytes+cfg.DiskFloorPublishBytes/2:
+		return 1
+	}
+	return 0
+}
