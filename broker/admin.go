@@ -72,9 +72,10 @@ func (tx *Tx) PutQueue(q queue.Queue) {
 		for _, l := range s.lanes {
 			g.purge(l)
 		}
+		g.purgeDormant(s)
 		g.dismiss(s, errNoQueue)
 	}
-	g.cs.Queues = append(g.cs.Queues, store.Queue{Number: s.number, Queue: q})
+	g.cs.Queues = append(g.cs.Queues, store.Queue{Number: s.number, DeadThrough: s.deadThrough, Queue: q})
 	g.catalog = true
 	g.serve(s) // a setting may let somebody have what they wait for
 }
@@ -101,6 +102,14 @@ func (tx *Tx) Purge(id queue.ID, what queue.PurgeType, channels []string) int64 
 		return 0
 	}
 	var n int64
+	if what != queue.PurgeNormal {
+		if channels == nil {
+			n += tx.g.purgeDormant(s)
+		}
+		for _, channel := range channels {
+			tx.g.known(s, true, channel)
+		}
+	}
 	for key, l := range s.lanes {
 		if (what == queue.PurgeNormal && key.Dead) || (what == queue.PurgeDLQ && !key.Dead) {
 			continue
@@ -183,7 +192,7 @@ func (b *Broker) queueOfToken(scope string) *queueState {
 }
 
 func (b *Broker) addQueue(q *store.Queue) *queueState {
-	s := &queueState{number: q.Number, q: q.Queue, lanes: make(map[store.LaneKey]*lane)}
+	s := &queueState{number: q.Number, q: q.Queue, deadThrough: q.DeadThrough, lanes: make(map[store.LaneKey]*lane)}
 	for i := range s.wait {
 		s.wait[i].total = &b.waiting
 	}

@@ -29,6 +29,8 @@ type Options struct {
 	LeaseFloor   int64 // and below which new leases are refused too; 0: half of it
 	BallastBytes int64 // given to the store, to make the ballast again when there is room
 
+	DeadLanes int // channels of dead letter queues in memory; 0: 10,000. The rest is read when asked for
+
 	Wall    func() time.Time // the wall clock; nil: time.Now
 	Logger  *slog.Logger     // nil: none
 	Fatal   func(error)      // told of what the process cannot survive; must not return. nil: panic
@@ -64,6 +66,10 @@ type Broker struct {
 	order    uint64     // of gets
 	inFlight int64
 	bytes    int64
+	dormant  int // dead lanes that are not in memory
+
+	deadLanes, mostDeadLanes int // that are
+
 	random   *rand.Rand
 	draining bool
 	checked  bool
@@ -125,6 +131,9 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 	def(&o.BodyBytes, 64<<20)
 	def(&o.PublishFloor, 256<<20)
 	def(&o.LeaseFloor, o.PublishFloor/2)
+	if o.DeadLanes == 0 {
+		o.DeadLanes = 10_000
+	}
 	if o.WindowSize == 0 {
 		o.WindowSize = 2048
 	}
@@ -142,6 +151,9 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 		windows: windows{limit: int(o.WindowBytes / entryBytes), each: o.WindowSize},
 		random:  rand.New(o.Random),
 		checked: o.Checked,
+
+		mostDeadLanes: o.DeadLanes,
+
 		lapser:  newAlarm(),
 		burials: newWorker[burial](),
 		remover: newWorker[removal](),
@@ -175,21 +187,36 @@ func (b *Broker) load(o Options) error {
 	for i := range data.Queues {
 		b.addQueue(&data.Queues[i])
 	}
-	for i := range data.Lanes {
-		row := data.Lanes[i]
+	marked := make(map[store.QueueNumber]bool)
+	err = b.store.Lanes(func(row store.Lane) error {
 		q := b.queues[row.Key.Queue]
-		if q == nil {
-			return fmt.Errorf("open broker: lane %d belongs to queue %d, which is not there", row.ID, row.Key.Queue)
+		if q == nil || (row.Key.Dead && row.ID <= q.deadThrough) {
+			if n := row.Key.Queue; !marked[n] {
+				marked[n] = true
+				b.remover.add(removal{queue: n})
+			}
+			return nil
+		}
+		stats := row.Stats()
+		side := q.stats(row.Key.Dead)
+		*side = side.Plus(stats)
+		b.bytes += stats.Bytes
+		if row.Key.Dead && b.deadLanes >= b.mostDeadLanes && row.InFlight == 0 &&
+			q.lanes[store.LaneKey{Queue: q.number, Channel: row.Key.Channel}] == nil { // those come first
+			q.dormant++
+			b.dormant++
+			q.dormantStats = q.dormantStats.Plus(stats)
+			return nil
 		}
 		l := newLane(b.windows.each, q, row)
 		b.link(l)
-		stats := row.Stats()
-		side := q.stats(l.dead())
-		*side = side.Plus(stats)
-		b.bytes += stats.Bytes
 		if !l.dead() && !row.Empty() {
 			b.expiries.Schedule(&l.expiry, now) // have a look
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("open broker: %w", err)
 	}
 	err = b.store.Leases(func(id store.LaneID, row store.Lease) error {
 		l := b.lanes[id]
@@ -213,7 +240,7 @@ func (b *Broker) load(o Options) error {
 		return err
 	}
 	for _, id := range data.Removals {
-		b.remover.add(removal{id, true})
+		b.remover.add(removal{lane: id, walk: true})
 	}
 	b.keeper.expiryFrom = b.state.ExpiryFrom
 	for _, q := range b.queues {

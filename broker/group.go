@@ -25,6 +25,7 @@ type group struct {
 	changes  int // effects and other changes so far
 	catalog  bool
 	finished []*request
+	slept    []*lane  // dormant from now on
 	after    []func() // run when the group is durable, without blocking
 }
 
@@ -40,6 +41,8 @@ func (g *group) reset() {
 	clear(g.queues)
 	clear(g.finished)
 	clear(g.after)
+	clear(g.slept)
+	g.slept = g.slept[:0]
 	g.lanes, g.queues, g.finished, g.after = g.lanes[:0], g.queues[:0], g.finished[:0], g.after[:0]
 	clear(g.rows)
 	g.changes, g.catalog = 0, false
@@ -74,11 +77,14 @@ func (g *group) effect(e store.Effect) {
 
 // lane finds a lane or makes it.
 func (g *group) lane(q *queueState, dead bool, channel string) *lane {
-	key := store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}
-	if l := q.lanes[key]; l != nil {
+	if l := g.known(q, dead, channel); l != nil {
 		return l
 	}
+	if !dead && q.dormant > 0 {
+		g.known(q, true, channel) // a dead lane sleeps only while its channel has nothing else
+	}
 	g.changes++
+	key := store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}
 	g.b.state.Lane++
 	g.cs.State.Lane = g.b.state.Lane
 	l := newLane(g.b.windows.each, q, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
@@ -104,7 +110,10 @@ func (b *Broker) link(l *lane) {
 	q := l.of
 	q.lanes[l.row.Key] = l
 	b.lanes[l.row.ID] = l
-	if !l.dead() && l.row.Key.Channel != "" {
+	switch {
+	case l.dead():
+		b.deadLanes++
+	case l.row.Key.Channel != "":
 		q.channels++
 	}
 }
@@ -117,7 +126,10 @@ func (b *Broker) unlink(l *lane) {
 	delete(b.lanes, l.row.ID)
 	b.expiries.Cancel(&l.expiry)
 	q.setReady(l)
-	if !l.dead() && l.row.Key.Channel != "" {
+	switch {
+	case l.dead():
+		b.deadLanes--
+	case l.row.Key.Channel != "":
 		q.channels--
 	}
 }
@@ -303,11 +315,11 @@ func (g *group) purge(l *lane) int64 {
 	all := l.of.stats(l.dead())
 	*all = all.Plus(queue.Stats{Visible: -s.Visible, InFlight: -s.InFlight, Delayed: -s.Delayed, Bytes: -s.Bytes})
 	l.of.events[evPurged] += n
-	g.cs.GoneLanes = append(g.cs.GoneLanes, l.row.Key)
+	g.cs.GoneLanes = append(g.cs.GoneLanes, store.Lane{ID: l.row.ID, Key: l.row.Key})
 	g.cs.Removals = append(g.cs.Removals, l.row.ID)
 	g.b.unlink(l)
 	id, walk := l.row.ID, l.row.Delayed+l.row.Indexed > 0
-	g.after = append(g.after, func() { g.b.remover.add(removal{id, walk}) })
+	g.after = append(g.after, func() { g.b.remover.add(removal{lane: id, walk: walk}) })
 	return n
 }
 
@@ -324,7 +336,7 @@ func (g *group) close() {
 			if l.dead() || l.row.Key.Channel != "" {
 				g.b.unlink(l)
 				g.b.windows.charge(l)
-				g.cs.GoneLanes = append(g.cs.GoneLanes, l.row.Key)
+				g.cs.GoneLanes = append(g.cs.GoneLanes, store.Lane{ID: l.row.ID, Key: l.row.Key})
 				continue
 			}
 			l.row.Cursor, l.row.Oldest = g.b.state.Message, g.b.state.Message+1
@@ -336,6 +348,7 @@ func (g *group) close() {
 		g.cs.Lanes = append(g.cs.Lanes, l.row)
 	}
 	g.b.windows.shrink(g.b.lanes)
+	g.putToSleep()
 	if g.b.checked {
 		g.check()
 	}

@@ -101,12 +101,19 @@ type queueState struct {
 	ready  [2][]*lane // lanes with something takeable; [1]: dead ones
 	wait   [2]waiters
 
-	main, dead queue.Stats
-	channels   int   // named lanes of the queue itself
-	tokens     int64 // retry tokens of publishes
-	full       int64 // gets that found the in-flight limit reached
-	dirty      bool
-	wake       bool // somebody who waits may be served now
+	main, dead queue.Stats // dormant lanes included
+
+	dormant      int // dead lanes that are not in memory
+	dormantStats queue.Stats
+	deadThrough  store.LaneID // dormant lanes up to this number were purged
+	searching    int          // searches for dormant lanes under way
+	searchedTo   string
+
+	channels int   // named lanes of the queue itself
+	tokens   int64 // retry tokens of publishes
+	full     int64 // gets that found the in-flight limit reached
+	dirty    bool
+	wake     bool // somebody who waits may be served now
 
 	events  [eventKinds]int64 // of this group
 	pending fifo              // guarded by intake.mu
@@ -115,6 +122,8 @@ type queueState struct {
 	shownQueue           queue.Queue
 	shownMain, shownDead queue.Stats
 	shownFull            int64
+	shownDormant         int
+	shownDeadThrough     store.LaneID
 	shownLanes           map[store.LaneKey]*lane
 	shownEvents          [eventKinds]int64
 }

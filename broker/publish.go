@@ -141,7 +141,7 @@ func (p *publish) checkChannel(g *group, channel string, add int64, created *int
 		}
 		*created++
 	}
-	if l := q.lanes[store.LaneKey{Queue: q.number, Dead: true, Channel: channel}]; l != nil {
+	if l := g.known(q, true, channel); l != nil {
 		have += l.row.Bytes
 	}
 	return g.b.limits.CheckChannelBytes(have, add, q.q.ChannelConsumptionLimit)

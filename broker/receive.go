@@ -177,6 +177,9 @@ func (x *receive) decide(g *group) error {
 		b.hasty = append(b.hasty, x)
 	}
 	g.changes++
+	if _, exact := x.r.Filter.Exact(); x.r.Dead && !exact {
+		g.search(q, x.r.Filter)
+	}
 	b.order++
 	x.order = b.order
 	q.wait[side(x.r.Dead)].join(x)
@@ -338,7 +341,7 @@ func (b *Broker) takeBack(back []taken) {
 }
 
 func (g *group) undeliver(t visibility.Token) {
-	l := g.b.lanes[store.LaneID(t.Lane)]
+	l := g.numbered(store.LaneID(t.Lane))
 	if l == nil || t.Generation != g.b.store.Generation() {
 		return
 	}

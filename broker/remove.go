@@ -10,14 +10,19 @@ import (
 
 // removal is a lane that was given up: its rows are yet to go.
 type removal struct {
-	lane store.LaneID
-	walk bool // it may have timer rows, which only its messages tell of
+	queue store.QueueNumber // not 0: the purged dormant lanes of a queue
+	lane  store.LaneID
+	walk  bool // it may have timer rows, which only its messages tell of
 }
 
 // removeAll removes the rows of lanes. A crash in between begins the lane anew
 // at the next start, which does no harm.
 func (b *Broker) removeAll(ctx context.Context, list []removal) {
 	for _, r := range list {
+		if r.queue != 0 {
+			b.removeDormant(ctx, r.queue)
+			continue
+		}
 		from := queue.MessageID(0)
 		for more := r.walk; more && ctx.Err() == nil; {
 			var found []store.ScannedMessage

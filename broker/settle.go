@@ -99,9 +99,14 @@ func (g *group) locate(q *queueState, t visibility.Token) (delivery, error) {
 	if t.Generation != g.b.store.Generation() {
 		return delivery{}, errStale
 	}
-	l := g.b.lanes[store.LaneID(t.Lane)]
+	l := g.numbered(store.LaneID(t.Lane))
 	if l == nil { // the lane is gone, with all that was in it
-		return delivery{}, g.moved(q, t.Message)
+		for _, dead := range q.lanes {
+			if dead.dead() && g.holds(dead, t.Message) {
+				return delivery{}, errStale
+			}
+		}
+		return delivery{}, nil
 	}
 	if x := l.leases[t.Message]; x != nil {
 		if x.Lease.Lease != t.Lease {
@@ -115,28 +120,25 @@ func (g *group) locate(q *queueState, t visibility.Token) (delivery, error) {
 		}
 		return delivery{lane: l, entry: e, returned: true}, nil
 	}
-	if l.dead() {
-		return delivery{}, nil
+	if !l.dead() {
+		if dead := g.known(q, true, l.row.Key.Channel); dead != nil && g.holds(dead, t.Message) {
+			return delivery{}, errStale
+		}
 	}
-	return delivery{}, g.moved(q, t.Message)
+	return delivery{}, nil
 }
 
-// moved refuses a receipt whose message is in the dead letter queue now: it
-// keeps its id there, so it can be found. The lane of the receipt may be gone,
-// and with it the name of the channel; then every dead lane is asked.
-func (g *group) moved(q *queueState, id queue.MessageID) error {
-	for _, l := range q.lanes {
-		if !l.dead() {
-			continue
-		}
-		if _, leased := l.leases[id]; leased {
-			return errStale
-		}
-		if _, ok := g.findReturned(l, id); ok {
-			return errStale
-		}
+// holds reports whether a message is in the lane, in flight or returned: a
+// message that moved to a dead lane keeps its id there. Where the lane of its
+// receipt is gone, and with it the name of the channel, only the dead lanes in
+// memory are asked; a dormant one answers "gone" for "moved", and keeps the
+// message all the same.
+func (g *group) holds(l *lane, id queue.MessageID) bool {
+	if l.leases[id] != nil {
+		return true
 	}
-	return nil
+	_, ok := g.findReturned(l, id)
+	return ok
 }
 
 // Update sets how long messages stay hidden, from now; 0 makes them visible

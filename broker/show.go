@@ -32,6 +32,11 @@ func (g *group) publish() {
 			l.of.shownLanes[l.row.Key] = l
 		}
 	}
+	for _, l := range g.slept {
+		if l.of.shownLanes[l.row.Key] == l {
+			delete(l.of.shownLanes, l.row.Key)
+		}
+	}
 	for _, q := range g.queues {
 		q.dirty = false
 		b.show(q)
@@ -52,6 +57,7 @@ func (b *Broker) show(q *queueState) {
 		}
 	}
 	q.shownQueue, q.shownMain, q.shownDead, q.shownFull = q.q, q.main, q.dead, q.full
+	q.shownDormant, q.shownDeadThrough = q.dormant, q.deadThrough
 	for i, n := range q.events {
 		q.shownEvents[i] += n
 	}
@@ -130,10 +136,21 @@ func (b *Broker) Stats(id queue.ID, channel *string) (main, dead queue.Stats) {
 		return q.shownMain, q.shownDead
 	default:
 		of := func(dead bool) queue.Stats {
-			if l := q.shownLanes[store.LaneKey{Queue: q.number, Dead: dead, Channel: *channel}]; l != nil {
+			key := store.LaneKey{Queue: q.number, Dead: dead, Channel: *channel}
+			if l := q.shownLanes[key]; l != nil {
 				return l.shown
 			}
-			return queue.Stats{}
+			if !dead || q.shownDormant == 0 {
+				return queue.Stats{}
+			}
+			row, found, err := b.store.Lane(key)
+			if err != nil {
+				b.fail(err)
+			}
+			if !found || row.ID <= q.shownDeadThrough {
+				return queue.Stats{}
+			}
+			return row.Stats()
 		}
 		return of(false), of(true)
 	}
@@ -145,7 +162,13 @@ func (b *Broker) Stats(id queue.ID, channel *string) (main, dead queue.Stats) {
 func (b *Broker) Channels(id queue.ID, dead bool, filter channels.Filter, after string, limit int) []string {
 	var out []string
 	b.shown.RLock()
-	if q := b.shown.byID[id]; q != nil {
+	q := b.shown.byID[id]
+	if q != nil && dead && q.shownDormant > 0 {
+		through := q.shownDeadThrough
+		b.shown.RUnlock()
+		return b.deadChannels(q.number, through, filter, after, limit)
+	}
+	if q != nil {
 		for k, l := range q.shownLanes {
 			if k.Dead == dead && k.Channel > after && !l.shown.Empty() && filter.Match(k.Channel) {
 				out = append(out, k.Channel)
@@ -155,6 +178,25 @@ func (b *Broker) Channels(id queue.ID, dead bool, filter channels.Filter, after 
 	b.shown.RUnlock()
 	slices.Sort(out)
 	return out[:min(len(out), limit)]
+}
+
+// deadChannels lists them from the store, which has those in memory too.
+func (b *Broker) deadChannels(n store.QueueNumber, purged store.LaneID, filter channels.Filter, after string, limit int) (out []string) {
+	for from, more := after+"\x00", true; more; {
+		var rows []store.Lane
+		var err error
+		if rows, more, err = b.store.ScanDeadLanes(n, from, searchReads); err != nil {
+			b.fail(err)
+		}
+		for _, l := range rows {
+			if from = l.Key.Channel + "\x00"; l.ID > purged && l.Key.Channel != "" && !l.Empty() && filter.Match(l.Key.Channel) {
+				if out = append(out, l.Key.Channel); len(out) == limit {
+					return out
+				}
+			}
+		}
+	}
+	return out
 }
 
 // WorkRequest reads one work request.

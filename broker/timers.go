@@ -244,7 +244,7 @@ func (k *keeper) expire(ctx context.Context, now queue.Instant) {
 
 // expire ends one message whose retention is over, whatever state it is in.
 func (g *group) expire(id store.LaneID, m *store.ScannedMessage) {
-	l := g.b.lanes[id]
+	l := g.numbered(id)
 	e := m.Entry
 	if l == nil || e.ExpireAfter > g.now || g.b.held(e.ExpireAfter) {
 		return

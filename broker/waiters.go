@@ -5,7 +5,6 @@ import (
 
 	"github.com/queued-mq/queued/channels"
 	"github.com/queued-mq/queued/queue"
-	"github.com/queued-mq/queued/store"
 )
 
 // waiters are the gets that wait on one side of a queue, in their order. Those
@@ -92,7 +91,7 @@ func (w *waiters) all(f func(*receive)) {
 // among those who may take something, until there is none.
 func (g *group) serveWaiters(q *queueState, dead bool) {
 	w := &q.wait[side(dead)]
-	for w.n > 0 && len(q.ready[side(dead)]) > 0 {
+	for w.n > 0 && (len(q.ready[side(dead)]) > 0 || dead && q.dormant > 0) {
 		var next *receive
 		var from *lane
 		look := func(l *line) {
@@ -103,7 +102,7 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 				next, from = l.first, lane
 			}
 		}
-		if len(w.lines)-len(w.wild) <= len(q.ready[side(dead)]) {
+		if len(w.lines)-len(w.wild) <= len(q.ready[side(dead)]) || dead && q.dormant > 0 {
 			for _, l := range w.lines {
 				look(l)
 			}
@@ -141,7 +140,7 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 // are on disk only are read on meanwhile.
 func (g *group) choose(q *queueState, dead bool, f channels.Filter) *lane {
 	if channel, exact := f.Exact(); exact {
-		l := q.lanes[store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}]
+		l := g.known(q, dead, channel)
 		if l == nil || l.slot < 0 {
 			return nil
 		}
@@ -214,6 +213,9 @@ func (g *group) attend(q *queueState) {
 
 // reading reports whether messages that r may take are being read.
 func (g *group) reading(q *queueState, r *receive) bool {
+	if _, exact := r.r.Filter.Exact(); r.r.Dead && !exact && q.searching > 0 {
+		return true
+	}
 	for _, l := range q.ready[side(r.r.Dead)] {
 		if l.refill == nil || l.loaded() {
 			continue

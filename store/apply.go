@@ -34,9 +34,15 @@ func (a *applier) apply(b *pebble.Batch, cs *ChangeSet) error {
 		}
 	}
 	// A lane that was given up may have a successor under the same key.
-	for _, k := range cs.GoneLanes {
-		if err := a.delete(b, laneKey(a.key[:0], k)); err != nil {
+	for i := range cs.GoneLanes {
+		l := &cs.GoneLanes[i]
+		if err := a.delete(b, laneKey(a.key[:0], l.Key)); err != nil {
 			return err
+		}
+		if l.Key.Dead {
+			if err := a.delete(b, deadLaneKey(a.key[:0], l.ID)); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range cs.Lanes {
@@ -44,6 +50,11 @@ func (a *applier) apply(b *pebble.Batch, cs *ChangeSet) error {
 		l.code(a.coder())
 		if err := a.write(b, laneKey(a.key[:0], l.Key)); err != nil {
 			return err
+		}
+		if l.Key.Dead {
+			if err := b.Set(deadLaneKey(nil, l.ID), a.key, nil); err != nil {
+				return err
+			}
 		}
 	}
 	for _, lane := range cs.Removals {

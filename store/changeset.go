@@ -48,10 +48,10 @@ type Effect struct {
 type ChangeSet struct {
 	State      State
 	Effects    []Effect
-	Lanes      []Lane    // rows of lanes as they stand after the effects
-	GoneLanes  []LaneKey // lanes that hold nothing any more
-	Removals   []LaneID  // lanes given up with all that is in them
-	Removed    []LaneID  // of those: the rows all go now
+	Lanes      []Lane   // rows of lanes as they stand after the effects
+	GoneLanes  []Lane   // lanes that hold nothing any more; only ID and Key matter
+	Removals   []LaneID // lanes given up with all that is in them
+	Removed    []LaneID // of those: the rows all go now
 	Queues     []Queue
 	GoneQueues []QueueNumber
 	Work       []queue.WorkRequest
@@ -100,7 +100,7 @@ func (cs *ChangeSet) code(c *coder) {
 	cs.State.code(c)
 	list(c, &cs.Effects, func(c *coder, e *Effect) { e.code(c) })
 	list(c, &cs.Lanes, func(c *coder, l *Lane) { l.Key.code(c); l.code(c) })
-	list(c, &cs.GoneLanes, func(c *coder, k *LaneKey) { k.code(c) })
+	list(c, &cs.GoneLanes, func(c *coder, l *Lane) { l.Key.code(c); number(c, &l.ID) })
 	list(c, &cs.Removals, number[LaneID])
 	list(c, &cs.Removed, number[LaneID])
 	list(c, &cs.Queues, codeJSON[Queue])

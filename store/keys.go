@@ -25,6 +25,7 @@ type QueueNumber uint64
 //	t due lane id                   it is delayed until due
 //	x expiry lane id                it expires at expiry, which is not in the order of the ids
 //	c queue group dead channel      a lane: its number, cursor, counters
+//	d lane                          which dead lane has that number: not all of them are in memory
 //	z lane                          a lane whose messages are gone and whose rows are yet to be removed
 //	q queue                         a queue: settings and state
 //	w 1 accepted id                 a work request
@@ -42,6 +43,7 @@ const (
 	kindDue         = 't'
 	kindExpiry      = 'x'
 	kindLane        = 'c'
+	kindDeadLane    = 'd'
 	kindRemoval     = 'z'
 	kindQueue       = 'q'
 	kindWorkRequest = 'w'
@@ -119,6 +121,8 @@ func parseLaneKey(b []byte) (k LaneKey, ok bool) {
 	}
 	return LaneKey{QueueNumber(be.Uint64(b[1:])), be.Uint32(b[9:]), b[13] == 1, string(b[14:])}, true
 }
+
+func deadLaneKey(b []byte, lane LaneID) []byte { return u64(append(b, kindDeadLane), uint64(lane)) }
 
 func removalKey(b []byte, lane LaneID) []byte { return u64(append(b, kindRemoval), uint64(lane)) }
 

@@ -206,7 +206,6 @@ func (s *Store) get(key []byte) ([]byte, bool, error) {
 type Load struct {
 	State    State
 	Queues   []Queue
-	Lanes    []Lane
 	Removals []LaneID
 }
 
@@ -234,20 +233,6 @@ func (s *Store) Load() (Load, error) {
 	if err != nil {
 		return l, fmt.Errorf("load queues: %w", err)
 	}
-	err = s.scan([]byte{kindLane}, nil, func(k, v []byte) error {
-		var lane Lane
-		var ok bool
-		if lane.Key, ok = parseLaneKey(k); !ok {
-			return errCorrupt
-		}
-		c := coder{b: v, reading: true}
-		lane.code(&c)
-		l.Lanes = append(l.Lanes, lane)
-		return c.done()
-	})
-	if err != nil {
-		return l, fmt.Errorf("load lanes: %w", err)
-	}
 	err = s.scan([]byte{kindRemoval}, nil, func(k, _ []byte) error {
 		if len(k) != 9 {
 			return errCorrupt
@@ -259,6 +244,27 @@ func (s *Store) Load() (Load, error) {
 		return l, fmt.Errorf("load removals: %w", err)
 	}
 	return l, nil
+}
+
+// Lanes calls f for every lane of the store, queue by queue.
+func (s *Store) Lanes(f func(Lane) error) error {
+	return s.scan([]byte{kindLane}, nil, func(k, v []byte) error {
+		l, err := decodeLane(k, v)
+		if err != nil {
+			return err
+		}
+		return f(l)
+	})
+}
+
+func decodeLane(k, v []byte) (l Lane, err error) {
+	var ok bool
+	if l.Key, ok = parseLaneKey(k); !ok {
+		return l, errCorrupt
+	}
+	c := coder{b: v, reading: true}
+	l.code(&c)
+	return l, c.done()
 }
 
 // Leases calls f for every lease of the store, lane by lane.

@@ -113,6 +113,48 @@ func (s *Store) ScanReturned(lane LaneID, from queue.MessageID, max int) (out []
 	return out, more, err
 }
 
+// Lane reads the row of a lane.
+func (s *Store) Lane(k LaneKey) (l Lane, found bool, err error) {
+	return s.lane(laneKey(nil, k))
+}
+
+// DeadLane reads the row of the dead lane of that number.
+func (s *Store) DeadLane(id LaneID) (l Lane, found bool, err error) {
+	key, found, err := s.get(deadLaneKey(nil, id))
+	if err != nil || !found {
+		return l, false, err
+	}
+	return s.lane(key)
+}
+
+func (s *Store) lane(key []byte) (l Lane, found bool, err error) {
+	v, found, err := s.get(key)
+	if err != nil || !found {
+		return l, false, err
+	}
+	if l, err = decodeLane(key, v); err != nil {
+		return l, false, fmt.Errorf("read lane %x: %w", key, err)
+	}
+	return l, true, nil
+}
+
+// ScanDeadLanes reads up to max dead lanes of a queue, in the order of their
+// channels, from the channel from on. more is false when it has come to the
+// last.
+func (s *Store) ScanDeadLanes(q QueueNumber, from string, max int) (out []Lane, more bool, err error) {
+	prefix := laneKey(nil, LaneKey{Queue: q, Dead: true})
+	err = s.scan(prefix, append(prefix[:len(prefix):len(prefix)], from...), func(k, v []byte) error {
+		if len(out) == max {
+			more = true
+			return errStop
+		}
+		l, err := decodeLane(k, v)
+		out = append(out, l)
+		return err
+	})
+	return out, more, err
+}
+
 // ScanDue reads up to max t rows from the instant from up to and including
 // through.
 func (s *Store) ScanDue(from, through queue.Instant, max int) (out []Timer, next queue.Instant, err error) {

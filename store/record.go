@@ -209,7 +209,8 @@ func (s *State) code(c *coder) {
 // Queue is a q row: a queue and its number. Rows of queues and of work
 // requests are few and change in shape, so they are JSON behind the version.
 type Queue struct {
-	Number QueueNumber
+	Number      QueueNumber
+	DeadThrough LaneID // dead lanes up to this number were purged; their rows are yet to go
 	queue.Queue
 }
 
