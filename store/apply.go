@@ -208,6 +208,16 @@ func (a *applier) admin(b *pebble.Batch, cs *ChangeSet) error {
 			return err
 		}
 	}
+	// A token that was dropped may be used again.
+	for i := range cs.GoneTokens {
+		t := &cs.GoneTokens[i]
+		if err := a.delete(b, tokenHourKey(nil, t.hour(), t.Scope, t.Token)); err != nil {
+			return err
+		}
+		if err := a.delete(b, tokenKey(nil, t.Scope, t.Token)); err != nil {
+			return err
+		}
+	}
 	for i := range cs.Tokens {
 		t := &cs.Tokens[i]
 		if err := b.Set(tokenHourKey(nil, t.hour(), t.Scope, t.Token), nil, nil); err != nil {
@@ -215,15 +225,6 @@ func (a *applier) admin(b *pebble.Batch, cs *ChangeSet) error {
 		}
 		t.code(a.coder())
 		if err := a.write(b, tokenKey(nil, t.Scope, t.Token)); err != nil {
-			return err
-		}
-	}
-	for i := range cs.GoneTokens {
-		t := &cs.GoneTokens[i]
-		if err := a.delete(b, tokenHourKey(nil, t.hour(), t.Scope, t.Token)); err != nil {
-			return err
-		}
-		if err := a.delete(b, tokenKey(nil, t.Scope, t.Token)); err != nil {
 			return err
 		}
 	}

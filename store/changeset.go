@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/queued-mq/queued/queue"
 )
@@ -77,14 +78,18 @@ func (cs *ChangeSet) Reset() {
 const changeSetVersion = 1
 
 // Encode is cs in the versioned form that a log or another machine would be
-// given.
+// given. The error is for tags of a queue that are not JSON.
 func (cs *ChangeSet) Encode() ([]byte, error) {
 	c := coder{}
 	cs.code(&c)
-	return c.b, c.done()
+	if c.bad {
+		return nil, errors.New("encode ChangeSet: a row has no JSON form")
+	}
+	return c.b, nil
 }
 
-// DecodeChangeSet reads what Encode made and refuses everything else.
+// DecodeChangeSet reads what Encode made. What is cut short, has something
+// behind its end or holds a value that its field cannot hold is refused.
 func DecodeChangeSet(b []byte) (*ChangeSet, error) {
 	var cs ChangeSet
 	c := coder{b: b, reading: true}
@@ -120,7 +125,11 @@ func codeToken(c *coder, t *RetryToken) {
 func codeJSON[T any](c *coder, v *T) {
 	var b []byte
 	if !c.reading {
-		b, _ = json.Marshal(v)
+		var err error
+		if b, err = json.Marshal(v); err != nil {
+			c.fail()
+			return
+		}
 	}
 	if text(c, &b); c.reading && !c.bad && json.Unmarshal(b, v) != nil {
 		c.fail()
