@@ -64,6 +64,7 @@ type Broker struct {
 	windows  windows
 	hasty    []*receive // gets that do not wait, until they are answered
 	order    uint64     // of gets
+	starved  map[*queueState]bool // somebody waits there for the in-flight limit of the server
 	inFlight int64
 	bytes    int64
 	dormant  int // dead lanes that are not in memory
@@ -146,6 +147,7 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 		run:     make(chan struct{}, 1),
 		queues:  make(map[store.QueueNumber]*queueState),
 		byID:    make(map[queue.ID]*queueState),
+		starved: make(map[*queueState]bool),
 		lanes:   make(map[store.LaneID]*lane),
 		bodies:  bodies{limit: o.BodyBytes, byID: make(map[queue.MessageID]*store.Message)},
 		windows: windows{limit: int(o.WindowBytes / entryBytes), each: o.WindowSize},

@@ -148,10 +148,21 @@ func (g *group) count(l *lane, row store.Row, n int64) {
 		l.row.InFlight += n
 		stats.InFlight += n
 		g.b.inFlight += n
+		if n < 0 {
+			g.feed()
+		}
 	case store.Delayed:
 		l.row.Delayed += n
 		stats.Delayed += n
 	}
+}
+
+// feed serves the queues that waited for leases of others to end.
+func (g *group) feed() {
+	for q := range g.b.starved {
+		g.serve(q)
+	}
+	clear(g.b.starved)
 }
 
 // size changes what a lane and its queue hold.
@@ -311,6 +322,8 @@ func (g *group) purge(l *lane) int64 {
 	}
 	l.leases = nil
 	g.b.inFlight -= s.InFlight
+	g.feed()
+	g.serve(l.of)
 	g.b.bytes -= s.Bytes
 	all := l.of.stats(l.dead())
 	*all = all.Plus(queue.Stats{Visible: -s.Visible, InFlight: -s.InFlight, Delayed: -s.Delayed, Bytes: -s.Bytes})

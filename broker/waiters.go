@@ -120,8 +120,13 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 			return
 		}
 		if next.r.Visibility != 0 && g.room(q) <= 0 {
-			next.full = true
-			q.full++
+			if !next.full {
+				next.full = true
+				q.full++
+			}
+			if q.inFlight() < g.b.limits.InFlightPerQueue {
+				g.b.starved[q] = true // it waits for others to give leases back
+			}
 			return
 		}
 		if _, _, ok := g.next(from); !ok {
