@@ -62,8 +62,8 @@ type Broker struct {
 	expiries *visibility.Wheel[*lane]
 	bodies   bodies
 	windows  windows
-	hasty    []*receive // gets that do not wait, until they are answered
-	order    uint64     // of gets
+	hasty    []*receive           // gets that do not wait, until they are answered
+	order    uint64               // of gets
 	starved  map[*queueState]bool // somebody waits there for the in-flight limit of the server
 	inFlight int64
 	bytes    int64
