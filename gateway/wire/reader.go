@@ -118,6 +118,13 @@ func (r *Reader) Refuse(code queue.Code, format string, args ...any) {
 	r.err = &queue.Error{Code: code, Message: text}
 }
 
+// Fail makes err the error, unless there is one already.
+func (r *Reader) Fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
 // Path is where the reader stands, as "messages[2].metadata.channelId"; empty
 // at the top.
 func (r *Reader) Path() string {

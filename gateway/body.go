@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/queued-mq/queued/queue"
+)
+
+// budget bounds the octets of all request bodies in memory.
+type budget struct {
+	most int64
+	used atomic.Int64
+}
+
+// take reserves n octets, or reports false and reserves nothing.
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) > b.most {
+		b.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (b *budget) give(n int64) { b.used.Add(-n) }
+
+// readBody reads the body of r into x.in: at most g.bodyBytes octets, within
+// g.bodyTimeout. What is too long is not read; the connection then closes.
+//
+// Errors: PayloadTooLarge, ServiceUnavailable (too many bodies at once),
+// CannotParseRequest (it did not arrive whole or in time).
+func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	tooLarge := func() error {
+		x.header["Connection"] = closing
+		return queue.Errorf(queue.PayloadTooLarge, "the body of the request may have %d octets (six times limits.request-bytes and 64 KiB)", g.bodyBytes)
+	}
+	if r.ContentLength > g.bodyBytes {
+		return tooLarge()
+	}
+	socket := http.NewResponseController(w)
+	_ = socket.SetReadDeadline(time.Now().Add(g.bodyTimeout)) // a writer without deadlines is a test's
+	body := http.MaxBytesReader(w, r.Body, g.bodyBytes)
+	for {
+		if len(x.in) == cap(x.in) {
+			x.in = slices.Grow(x.in, max(firstBody, len(x.in)))
+		}
+		n, err := body.Read(x.in[len(x.in):cap(x.in)])
+		x.in = x.in[:len(x.in)+n]
+		if !g.pending.take(int64(n)) {
+			x.header["Connection"] = closing
+			return queue.Errorf(queue.ServiceUnavailable, "too many request bodies are being read at once (limits.pending-bytes-total)")
+		}
+		x.read += int64(n)
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			continue
+		}
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return tooLarge()
+		}
+		x.header["Connection"] = closing
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+			return queue.Errorf(queue.CannotParseRequest, "the body of the request did not arrive within %v", g.bodyTimeout)
+		}
+		return queue.Errorf(queue.CannotParseRequest, "the body of the request did not arrive whole")
+	}
+	_ = socket.SetReadDeadline(time.Time{}) // the poll that follows may be long
+	return nil
+}
+
+// firstBody is the buffer a body gets first: it grows with what arrives, not
+// with what was announced.
+const firstBody = 4 << 10
