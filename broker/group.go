@@ -370,6 +370,9 @@ func (g *group) close() {
 // check finds broken invariants; tests run with it.
 func (g *group) check() {
 	for _, l := range g.lanes {
+		if l.gone {
+			continue
+		}
 		r := &l.row
 		if r.Fresh < 0 || r.Returned < 0 || r.InFlight < 0 || r.Delayed < 0 || r.Bytes < 0 || r.Indexed < 0 {
 			panic(fmt.Sprintf("a counter of lane %d fell below zero: %+v", r.ID, *r))
