@@ -25,7 +25,7 @@ func cost(m *store.Message) int64 { return m.Size() + bodyOverhead }
 
 func (c *bodies) add(id queue.MessageID, m *store.Message) {
 	n := cost(m)
-	if n > c.limit/8 {
+	if n > c.limit/8 || c.byID[id] != nil {
 		return
 	}
 	c.size += n
