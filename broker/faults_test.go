@@ -2,9 +2,12 @@ package broker
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
+	"github.com/queued-mq/queued/store/testdisk"
 )
 
 // Each test here is a fault that was found once, in its smallest form.
@@ -26,4 +29,47 @@ func TestBodiesCountedOnce(t *testing.T) {
 	if c.size != 0 || len(c.byID) != 0 {
 		t.Errorf("an empty cache counts %d octets in %d bodies", c.size, len(c.byID))
 	}
+}
+
+// More expired messages than the keeper reads at once, all of one instant and
+// all held, were read again and again without end.
+func TestHeldMessagesOfOneInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		id := x.queue("orders", func(q *queue.Queue) { q.Retention = time.Hour })
+		const n = 2*keeperChunk + 20
+		for range n / 20 {
+			var r PublishRequest
+			r.Queue = id
+			for range 20 {
+				r.Messages = append(r.Messages, queue.NewMessage{Retention: time.Minute})
+			}
+			// One that lives longer makes the others expire out of order.
+			r.Messages[0].Retention = time.Hour
+			if _, err := x.b.Publish(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.close()
+		time.Sleep(2 * time.Minute)
+		x.open()
+		time.Sleep(time.Second)
+		x.put(id, "", "fresh") // the broker is alive
+		got := 0
+		for _, d := range append(x.get(ReceiveRequest{Queue: id, Visibility: time.Hour}), x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})...) {
+			if d.ExpireAfter <= x.b.Now() {
+				t.Errorf("message %d was delivered after its end", d.ID)
+			}
+			got++
+		}
+		if got == 0 {
+			t.Error("nothing was delivered")
+		}
+		time.Sleep(6 * time.Minute) // over the grace
+		m, _ := x.b.Stats(id, nil)
+		if want := int64(n/20 + 1); m.Visible+m.InFlight != want {
+			t.Errorf("%d messages are there, want %d", m.Visible+m.InFlight, want)
+		}
+	})
 }

@@ -94,13 +94,16 @@ type keeper struct {
 	b *Broker
 	*alarm
 	expiryFrom queue.Instant // x rows before it are done, or held
-	sweptAt    queue.Instant
+
+	heldFrom, heldTo queue.Instant // in this round: x rows behind the one, up to the other, are passed over
+	sweptAt          queue.Instant
 }
 
 // round does all there is to do now.
 func (k *keeper) round(ctx context.Context) {
 	b := k.b
 	var now, dueFrom, hold queue.Instant
+	k.heldFrom, k.heldTo = 0, 0
 	var looks []look
 	// Asked in the core, now is an instant behind which no earlier decision
 	// can still be on its way to disk.
@@ -112,6 +115,7 @@ func (k *keeper) round(ctx context.Context) {
 		}
 		if b.holding {
 			hold = b.holdUntil
+			k.heldFrom, k.heldTo = b.holdFrom, b.holdTo
 		}
 		looks = g.looks()
 	}) {
@@ -206,19 +210,25 @@ func (g *group) due(t store.Timer, m *store.ScannedMessage) {
 func (k *keeper) expire(ctx context.Context, now queue.Instant) {
 	b := k.b
 	for ctx.Err() == nil {
-		rows, next, err := b.store.ScanExpiry(k.expiryFrom, now, keeperChunk)
+		if k.expiryFrom > k.heldFrom && k.expiryFrom <= k.heldTo {
+			k.expiryFrom = k.heldTo + 1
+		}
+		through := now
+		if k.expiryFrom <= k.heldFrom {
+			through = k.heldFrom
+		}
+		rows, next, err := b.store.ScanExpiry(k.expiryFrom, through, keeperChunk)
 		if err != nil {
 			b.fail(fmt.Errorf("expire: %w", err))
 		}
-		done := next == 0 || next > now
+		done := next == 0 || next > through
 		if k.expiryFrom = next; done {
-			k.expiryFrom = now + 1
+			k.expiryFrom = through + 1
 		}
 		heads := k.heads(rows)
 		if len(rows) > 0 && !b.do(func(g *group) {
 			for i, t := range rows {
 				switch {
-				case b.held(t.At):
 				case heads[i] == nil:
 					g.changes++
 					g.effect(store.Effect{Kind: store.Forget, From: store.Fresh, Lane: t.Lane, Entry: store.Entry{ID: t.ID}, At: t.At})
@@ -233,7 +243,7 @@ func (k *keeper) expire(ctx context.Context, now queue.Instant) {
 		}) {
 			return
 		}
-		if done {
+		if done && through == now {
 			if next != 0 {
 				k.wants(next)
 			}
