@@ -73,3 +73,38 @@ func TestHeldMessagesOfOneInstant(t *testing.T) {
 		}
 	})
 }
+
+// A retry token that was used again after its 24 h was forgotten when the
+// first use was swept.
+func TestRetryTokenUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		id := x.queue("orders", nil)
+		publish := func() queue.MessageID {
+			t.Helper()
+			out, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, RetryToken: "t",
+				Messages: []queue.NewMessage{{Message: queue.Message{Body: []byte("a")}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out[0].ID
+		}
+		first := publish()
+		time.Sleep(23 * time.Hour)
+		if again := publish(); again != first {
+			t.Fatalf("a retry stored message %d beside %d", again, first)
+		}
+		time.Sleep(time.Hour + time.Second)
+		second := publish()
+		if second == first {
+			t.Fatal("a token was honoured for more than 24 h")
+		}
+		for range 6 {
+			time.Sleep(30 * time.Minute)
+			if again := publish(); again != second {
+				t.Fatalf("after %v a retry stored message %d beside %d", 30*time.Minute, again, second)
+			}
+		}
+	})
+}

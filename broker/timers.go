@@ -394,6 +394,10 @@ func (k *keeper) sweepTokens(ctx context.Context, now queue.Instant) {
 			g.changes++
 			g.cs.GoneTokens = append(g.cs.GoneTokens, old...)
 			for _, t := range old {
+				// A token may have been used anew since: that use stays.
+				if used, found := g.token(t.Scope, t.Token); found {
+					g.cs.Tokens = append(g.cs.Tokens, used)
+				}
 				if q := b.queueOfToken(t.Scope); q != nil {
 					q.tokens--
 				}
