@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,48 @@ func TestRetryTokenUsedAgain(t *testing.T) {
 			if again := publish(); again != second {
 				t.Fatalf("after %v a retry stored message %d beside %d", 30*time.Minute, again, second)
 			}
+		}
+	})
+}
+
+// Two deletes of one delivery in one group, with so many messages coming back
+// in between that the window lost its end, deleted the message twice.
+func TestDeletedTwiceInOneGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		x.o.WindowSize = 8
+		x.close()
+		x.open()
+		id := x.queue("orders", nil)
+		var bodies []string
+		for i := range 20 {
+			bodies = append(bodies, fmt.Sprint(i))
+		}
+		x.put(id, "", bodies...)
+		got := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})
+		if len(got) == 8 {
+			got = append(got, x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})...)
+		}
+		release := func(list []queue.Delivery) {
+			var all []VisibilityUpdate
+			for _, d := range list {
+				all = append(all, VisibilityUpdate{Receipt: d.Receipt})
+			}
+			if _, err := x.b.Update(t.Context(), id, all); err != nil {
+				t.Error(err)
+			}
+		}
+		release(got[4:12]) // the window is full with these
+		x.together(
+			func() { x.b.Delete(t.Context(), id, []queue.Receipt{got[11].Receipt}) },
+			func() { release(got[:4]) },
+			func() { x.b.Delete(t.Context(), id, []queue.Receipt{got[11].Receipt}) },
+		)
+		time.Sleep(time.Second)
+		m, _ := x.b.Stats(id, nil)
+		if m.Visible+m.InFlight != 19 {
+			t.Errorf("%d messages are left of 20, one was deleted", m.Visible+m.InFlight)
 		}
 	})
 }

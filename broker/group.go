@@ -270,6 +270,7 @@ func (g *group) findReturned(l *lane, id queue.MessageID) (store.Entry, bool) {
 // removeReturned takes a message that findReturned found out of memory.
 func (g *group) removeReturned(l *lane, id queue.MessageID) {
 	g.count(l, store.Returned, -1)
+	g.rows[rowID{l.row.ID, id}] = nil // also if it is in memory: the window may shrink yet
 	if _, ok := l.parked[id]; ok {
 		delete(l.parked, id)
 		return
@@ -277,7 +278,6 @@ func (g *group) removeReturned(l *lane, id queue.MessageID) {
 	if _, ok := l.returned.remove(id); ok {
 		return
 	}
-	g.rows[rowID{l.row.ID, id}] = nil
 	if r := l.refill; r != nil && r.window == &l.returned {
 		r.remove(id)
 	}

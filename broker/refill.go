@@ -111,7 +111,10 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies 
 		w.through = through
 	}
 	for _, e := range fresh {
-		w.add(e)
+		if left, isLeft := w.add(e); isLeft && w == &l.returned {
+			kept := left // this group may have changed it
+			g.rows[rowID{id, left.ID}] = &kept
+		}
 	}
 	if w == &l.returned && w.len() > 0 {
 		l.row.Returning = min(w.front().ID, l.firstParked())
