@@ -61,8 +61,9 @@ func (c *clock) at(t time.Time) time.Duration {
 	return c.base + passed + c.pace*(passed/slew)
 }
 
-// check compares the engine's time with the wall, once every second or so.
-func (c *clock) check() {
+// check compares the engine's time with the wall, once every second or so. It
+// reports whether the engine's time has leapt, which timers must be told of.
+func (c *clock) check() (leapt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := time.Now()
@@ -87,12 +88,14 @@ func (c *clock) check() {
 	case c.diff >= drift && t.Sub(c.ahead) >= c.grace:
 		c.log.Warn("wall clock adopted", "difference", c.diff)
 		c.base = wall
+		leapt = true
 	case c.diff >= drift: // wait out the grace
 	case c.diff > tolerance:
 		c.pace = 1
 	case c.diff < -tolerance: // slower, never back
 		c.pace = -1
 	}
+	return leapt
 }
 
 // difference is how far the wall was ahead at the last check, and how many

@@ -78,7 +78,10 @@ func (b *Broker) watch(ctx context.Context) {
 		if err := b.disk.look(); err != nil {
 			b.log.Error("read free space", "error", err)
 		}
-		b.clock.check()
+		if b.clock.check() {
+			b.lapser.recheck()
+			b.keeper.recheck()
+		}
 		free, ok := b.disk.room()
 		if known = ok; known && (free < b.disk.publishFloor) != low {
 			if low = !low; low {

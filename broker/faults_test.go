@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,5 +150,32 @@ func TestDeletedTwiceInOneGroup(t *testing.T) {
 		if m.Visible+m.InFlight != 19 {
 			t.Errorf("%d messages are left of 20, one was deleted", m.Visible+m.InFlight)
 		}
+	})
+}
+
+// When the engine adopted a lasting jump of the wall clock, timers slept on
+// for as long as they had meant to.
+func TestAdoptedJumpEndsTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		x.close()
+		x.o.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		x.o.ClockGrace = time.Minute
+		x.open()
+		id := x.queue("orders", nil)
+		x.put(id, "", "a")
+		if got := x.get(ReceiveRequest{Queue: id, Visibility: 2 * time.Hour}); len(got) != 1 {
+			t.Fatalf("got %d", len(got))
+		}
+		if _, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: []queue.NewMessage{{Delay: 2 * time.Hour}}}); err != nil {
+			t.Fatal(err)
+		}
+		ahead.Store(int64(3 * time.Hour))
+		time.Sleep(59 * time.Second)
+		x.want(id, "visible 0 in flight 1 delayed 1 bytes 1, dead visible 0 in flight 0 bytes 0")
+		time.Sleep(4 * time.Second)
+		x.want(id, "visible 2 in flight 0 delayed 0 bytes 1, dead visible 0 in flight 0 bytes 0")
 	})
 }

@@ -30,6 +30,11 @@ func (a *alarm) wants(at queue.Instant) {
 			break
 		}
 	}
+	a.recheck()
+}
+
+// recheck has the clock asked again whether the instant has come.
+func (a *alarm) recheck() {
 	select {
 	case a.kick <- struct{}{}:
 	default:
