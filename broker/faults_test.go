@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -177,5 +178,36 @@ func TestAdoptedJumpEndsTimers(t *testing.T) {
 		x.want(id, "visible 0 in flight 1 delayed 1 bytes 1, dead visible 0 in flight 0 bytes 0")
 		time.Sleep(4 * time.Second)
 		x.want(id, "visible 2 in flight 0 delayed 0 bytes 1, dead visible 0 in flight 0 bytes 0")
+	})
+}
+
+// A waiter whose client had gone was given a message as long as its goroutine
+// had not run yet, and the next dead one after it had given it back.
+func TestGoneClientTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		id := x.queue("orders", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 20 {
+			go x.b.Receive(ctx, ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour, Wait: 20 * time.Second})
+		}
+		synctest.Wait()
+		// The clients go while the core is at work, so it decides first.
+		if err := x.b.Admin(t.Context(), func(tx *Tx) error {
+			q := tx.find(id)
+			cancel()
+			tx.g.put(q, &queue.NewMessage{})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if m, _ := x.b.Stats(id, nil); m.InFlight != 0 || m.Visible != 1 {
+			t.Errorf("stats are %+v", m)
+		}
+		got := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})
+		if len(got) != 1 || got[0].DeliveryCount != 1 {
+			t.Errorf("got %+v", got)
+		}
 	})
 }

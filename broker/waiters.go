@@ -133,7 +133,8 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 			continue // what it held had expired
 		}
 		w.leave(next)
-		if next.claim() { // else the client is gone
+		// One whose client is gone takes nothing; its own goroutine ends it.
+		if next.ctx.Err() == nil && next.claim() {
 			next.take(g, from)
 			next.answer(g)
 		}
