@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/queued-mq/queued/channels"
+	"github.com/queued-mq/queued/limits"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
 	"github.com/queued-mq/queued/store/testdisk"
@@ -111,6 +113,106 @@ func TestRetryTokenUsedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A purge that made room under the in-flight limit woke nobody.
+func TestPurgeMakesRoomForWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		l := limits.Unthrottled()
+		l.InFlightPerQueue, l.InFlightReservedPerQueue = 2, 1
+		x.close()
+		x.o.Limits = &l
+		x.open()
+		id := x.queue("orders", nil)
+		x.put(id, "a", "1", "2")
+		x.put(id, "b", "3")
+		a, _ := channels.ParseFilter("a")
+		if got := x.get(ReceiveRequest{Queue: id, Filter: a, Visibility: time.Hour}); len(got) != 2 {
+			t.Fatalf("got %d", len(got))
+		}
+		done := make(chan time.Duration)
+		began := time.Now()
+		go func() {
+			got := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second})
+			if len(got) != 1 {
+				t.Errorf("the waiter got %d", len(got))
+			}
+			done <- time.Since(began)
+		}()
+		time.Sleep(time.Second)
+		if err := x.b.Admin(t.Context(), func(tx *Tx) error {
+			tx.Purge(id, queue.PurgeNormal, []string{"a"})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if after := <-done; after != time.Second {
+			t.Errorf("the waiter was answered after %v", after)
+		}
+	})
+}
+
+// Room under the in-flight limit of the server, made in one queue, woke nobody
+// who waited on another.
+func TestRoomOfServerServesOtherQueues(t *testing.T) {
+	for _, how := range []string{"delete", "lapse", "purge", "drop"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newBench(t, testdisk.New())
+				defer x.shut()
+				l := limits.Unthrottled()
+				l.InFlightTotal, l.InFlightReservedPerQueue = 2, 0
+				x.close()
+				x.o.Limits = &l
+				x.open()
+				one, two := x.queue("one", nil), x.queue("two", nil)
+				x.put(one, "", "1", "2")
+				x.put(two, "", "3")
+				got := x.get(ReceiveRequest{Queue: one, Visibility: 3 * time.Second})
+				if len(got) != 2 {
+					t.Fatalf("got %d", len(got))
+				}
+				done := make(chan time.Duration)
+				began := time.Now()
+				go func() {
+					got := x.get(ReceiveRequest{Queue: two, Visibility: time.Hour, Wait: 20 * time.Second})
+					if len(got) != 1 {
+						t.Errorf("the waiter got %d", len(got))
+					}
+					done <- time.Since(began)
+				}()
+				time.Sleep(time.Second)
+				var err error
+				want := time.Second
+				switch how {
+				case "delete":
+					_, err = x.b.Delete(t.Context(), one, []queue.Receipt{got[0].Receipt})
+				case "lapse":
+					want = 3 * time.Second
+				case "purge":
+					err = x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(one, queue.PurgeBoth, nil); return nil })
+				case "drop":
+					err = x.b.Admin(t.Context(), func(tx *Tx) error {
+						q, _ := tx.Queue(one)
+						q.State = queue.Deleted
+						tx.PutQueue(q)
+						tx.DropQueue(one)
+						return nil
+					})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if after := <-done; after < want || after > want+visibilityTick {
+					t.Errorf("the waiter was answered after %v, want %v", after, want)
+				}
+			})
+		})
+	}
+}
+
+const visibilityTick = 100 * time.Millisecond
 
 // Two deletes of one delivery in one group, with so many messages coming back
 // in between that the window lost its end, deleted the message twice.
