@@ -10,6 +10,8 @@ OPENAPI := $(GO) run ./api/openapi/cmd/openapi -rules api/proto/queue/v1/gateway
 # How long `make fuzz` spends on each target, and which benchmarks run.
 FUZZTIME ?= 20s
 BENCH    ?= .
+# How often `make chaos` kills the server.
+ROUNDS   ?= 50
 # What `make breaking` compares with.
 AGAINST  ?= .git\#ref=HEAD
 
@@ -41,6 +43,10 @@ unit: ## the tests of the root module
 .PHONY: e2e
 e2e: ## the tests that drive the real binary
 	@if [ -f e2e/go.mod ]; then echo "cd e2e && $(GO) test ./..."; cd e2e && $(GO) test ./...; else echo "e2e: no module yet"; fi
+
+.PHONY: chaos
+chaos: ## kill the server ROUNDS times under load and judge what its clients saw (SEED=... repeats)
+	cd e2e && ROUNDS=$(ROUNDS) SEED=$(SEED) $(GO) test ./chaos -run TestKill -count=1 -v -timeout 0
 
 .PHONY: race
 race: ## the tests of the root module under the race detector
