@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,7 +26,8 @@ type house struct {
 	generated http.Handler // the same without the hot handlers
 }
 
-// newHouse is a house without limits on rates.
+// newHouse is a house without limits on rates. Two houses that are asked the
+// same answer the same, but for receipts and request ids.
 func newHouse(t testing.TB, o Options) *house {
 	t.Helper()
 	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: 1 << 20})
@@ -33,7 +35,7 @@ func newHouse(t testing.TB, o Options) *house {
 		t.Fatal(err)
 	}
 	l := limits.Unthrottled()
-	b, err := broker.Open(st, broker.Options{Limits: &l, Checked: true})
+	b, err := broker.Open(st, broker.Options{Limits: &l, Checked: true, Random: rand.NewPCG(1, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func newHouse(t testing.TB, o Options) *house {
 			t.Error(err)
 		}
 	})
-	h := &house{t: t, service: service.New(b, service.Options{Limits: &l})}
+	h := &house{t: t, service: service.New(b, service.Options{Limits: &l, Entropy: rand.NewChaCha8([32]byte{1})})}
 	admin, data := grpcapi.NewAdmin(h.service), grpcapi.NewData(h.service)
 	if h.handler, err = New(h.service, admin, data, o); err != nil {
 		t.Fatal(err)

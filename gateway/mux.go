@@ -138,7 +138,7 @@ func (x *exchange) set(header, value string) {
 // fields are headers has no body, and octets that are no text are marked as
 // base64 (contract, "Binary").
 func spell(_ context.Context, m proto.Message) (any, error) {
-	if get, ok := m.(*queuev1.GetMessagesResponse); ok {
+	if get, ok := m.(interface{ GetGetMessages() *queuev1.GetMessages }); ok {
 		for _, msg := range get.GetGetMessages().GetMessages() {
 			if msg.GetContentEncoding() == "" && wire.IsText(msg.GetContent()) {
 				continue
