@@ -22,15 +22,15 @@ import (
 )
 
 // grpc is the face that speaks queue.v1.
-func (s *server) grpc(l *listener) *face {
+func (s *server) grpc(l *listener) (*face, error) {
 	limits := &s.cfg.Limits
 	calls := &grpcCalls{server: s, scheme: "http://"}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(mostReceived(limits.RequestBytes, limits.BatchMessages)),
 		grpc.MaxConcurrentStreams(uint32(limits.StreamsPerConnection)),
 		grpc.MaxHeaderListSize(uint32(limits.HeaderBytes)),
-		grpc.ConnectionTimeout(headerTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.ConnectionTimeout(10 * time.Second), // for the handshake
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(calls.unary),
 		grpc.StreamInterceptor(calls.stream),
@@ -71,18 +71,8 @@ func (s *server) grpc(l *listener) *face {
 				return ctx.Err()
 			}
 		},
-		cut: func(patience context.Context) {
-			done := make(chan struct{})
-			go func() {
-				srv.Stop()
-				close(done)
-			}()
-			select {
-			case <-done:
-			case <-patience.Done():
-			}
-		},
-	}
+		cut: srv.Stop,
+	}, nil
 }
 
 // mostReceived is the size of a message beyond which it is cut unread. It is

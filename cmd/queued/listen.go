@@ -143,3 +143,11 @@ func (c *conn) Close() error {
 	c.leave()
 	return err
 }
+
+// CloseWrite closes the sending half, as net/http does before it hangs up.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

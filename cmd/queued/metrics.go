@@ -111,8 +111,8 @@ var (
 // by name and the rest as one, so that nobody who creates queues can flood the
 // store of the metrics.
 type queueCollector struct {
-	broker    *broker.Broker
-	most      int
+	snapshot  func() broker.Snapshot
+	age       func(queue.ID) (time.Duration, error) // of the oldest message
 	cfg       *Config
 	listeners []*listener
 	log       *slog.Logger
@@ -132,7 +132,7 @@ type tally struct {
 
 func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, log *slog.Logger) *queueCollector {
 	return &queueCollector{
-		broker: b, most: int(cfg.MetricsQueues), cfg: cfg, listeners: listeners, log: log,
+		snapshot: b.Snapshot, age: b.OldestAge, cfg: cfg, listeners: listeners, log: log,
 		last: map[queue.ID]tally{}, totals: map[string]*tally{},
 	}
 }
@@ -155,7 +155,7 @@ type shown struct {
 
 // Collect is part of prometheus.Collector.
 func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
-	s := c.broker.Snapshot()
+	s := c.snapshot()
 	by, totals := c.label(&s)
 	for label, q := range by {
 		for state, n := range map[string]int64{
@@ -199,12 +199,12 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 	defer c.mu.Unlock()
 	by := map[string]*shown{}
 	seen := make(map[queue.ID]tally, len(s.Queues))
-	own := 0
+	var own int64
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		label := q.Queue.DisplayName
 		if by[label] == nil {
-			if own < c.most && label != others {
+			if own < c.cfg.MetricsQueues && label != others {
 				own++
 			} else {
 				label = others
@@ -216,7 +216,11 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 			by[label] = sum
 		}
 		sum.main, sum.dead = sum.main.Plus(q.Main), sum.dead.Plus(q.Dead)
-		sum.age = max(sum.age, c.age(q.Queue.ID))
+		age, err := c.age(q.Queue.ID)
+		if err != nil {
+			c.log.Error("read the oldest message for metrics", "queue", q.Queue.ID, "error", err)
+		}
+		sum.age = max(sum.age, age)
 
 		total := c.totals[label]
 		if total == nil {
@@ -240,21 +244,6 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 		totals[label] = *t
 	}
 	return by, totals
-}
-
-// age is how old the oldest message of the queue is.
-func (c *queueCollector) age(id queue.ID) time.Duration {
-	b, ok := any(c.broker).(interface {
-		OldestAge(queue.ID) (time.Duration, error)
-	})
-	if !ok {
-		return 0
-	}
-	d, err := b.OldestAge(id)
-	if err != nil {
-		c.log.Error("read the oldest message for metrics", "queue", id, "error", err)
-	}
-	return d
 }
 
 // alertOf is the state of the disk as queued_disk_alert says it: it changes

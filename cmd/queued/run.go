@@ -181,7 +181,7 @@ func (s *server) openFaces() error {
 	s.doors = newDoors(l.Connections, l.ConnectionsPerClient, s.log)
 	for _, f := range []struct {
 		name, key, addr string
-		make            func(*listener) *face
+		make            func(*listener) (*face, error)
 	}{
 		{service.FaceREST, "rest-addr", s.cfg.RESTAddr, s.rest},
 		{service.FaceGRPC, "grpc-addr", s.cfg.GRPCAddr, s.grpc},
@@ -191,7 +191,10 @@ func (s *server) openFaces() error {
 		if err != nil {
 			return err
 		}
-		made := f.make(ln)
+		made, err := f.make(ln)
+		if err != nil {
+			return errors.Join(err, ln.Close())
+		}
 		s.faces = append(s.faces, made)
 	}
 	listeners := make([]*listener, len(s.faces))
@@ -270,7 +273,7 @@ func (s *server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
 	defer cancel()
 
-	cut := s.stopFaces(ctx)
+	cut, idle := s.stopFaces(ctx)
 	var errs []error
 	if s.upkeep != nil {
 		s.upkeep.stop()
@@ -278,7 +281,9 @@ func (s *server) close() error {
 	if s.broker != nil {
 		errs = append(errs, s.broker.Close())
 	}
-	if s.store != nil {
+	// A store that is being read cannot be closed. That does no harm: all that
+	// was acknowledged is on disk.
+	if s.store != nil && idle {
 		errs = append(errs, s.store.Close())
 	}
 	if s.named {
@@ -294,10 +299,20 @@ func (s *server) close() error {
 	return err
 }
 
-// stopFaces ends the faces and reports whether some work had to be cut. The
-// admin face goes last: it says "not ready" while the others finish.
-func (s *server) stopFaces(ctx context.Context) (cut bool) {
-	var cuts atomic.Int64
+// stopFaces ends the faces. It reports whether some work had to be cut, and
+// whether all of it has ended. The admin face goes last: it says "not ready"
+// while the others finish.
+func (s *server) stopFaces(ctx context.Context) (cut, idle bool) {
+	var cuts, busy atomic.Bool
+	stop := func(f *face) {
+		cut, idle := f.stop(ctx)
+		if cut {
+			cuts.Store(true)
+		}
+		if !idle {
+			busy.Store(true)
+		}
+	}
 	var wg sync.WaitGroup
 	var last *face
 	for _, f := range s.faces {
@@ -305,20 +320,16 @@ func (s *server) stopFaces(ctx context.Context) (cut bool) {
 			last = f
 			continue
 		}
-		wg.Go(func() {
-			if !f.stop(ctx) {
-				cuts.Add(1)
-			}
-		})
+		wg.Go(func() { stop(f) })
 	}
 	if s.broker != nil {
 		s.broker.Drain()
 	}
 	wg.Wait()
 	if last != nil {
-		last.stop(ctx)
+		stop(last)
 	}
-	return cuts.Load() > 0
+	return cuts.Load(), !busy.Load()
 }
 
 // upkeep is what the service wants done from time to time.
