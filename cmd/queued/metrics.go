@@ -147,6 +147,10 @@ func (c *queueCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// ageTime bounds what is spent on the ages of queues without a name of their
+// own, of which there may be any number: each is a read of the store.
+const ageTime = time.Second
+
 // shown is what is shown under one label.
 type shown struct {
 	main, dead queue.Stats
@@ -200,6 +204,7 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 	by := map[string]*shown{}
 	seen := make(map[queue.ID]tally, len(s.Queues))
 	var own int64
+	began := time.Now()
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		label := q.Queue.DisplayName
@@ -216,11 +221,13 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 			by[label] = sum
 		}
 		sum.main, sum.dead = sum.main.Plus(q.Main), sum.dead.Plus(q.Dead)
-		age, err := c.age(q.Queue.ID)
-		if err != nil {
-			c.log.Error("read the oldest message for metrics", "queue", q.Queue.ID, "error", err)
+		if !q.Main.Empty() && (label != others || time.Since(began) < ageTime) {
+			age, err := c.age(q.Queue.ID)
+			if err != nil {
+				c.log.Error("read the oldest message for metrics", "queue", q.Queue.ID, "error", err)
+			}
+			sum.age = max(sum.age, age)
 		}
-		sum.age = max(sum.age, age)
 
 		total := c.totals[label]
 		if total == nil {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +125,25 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 
+	// docs/metrics.md names each of ours, and no other.
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, name := range regexp.MustCompile("`((queued|pebble)_[a-z0-9_]+)`").FindAllStringSubmatch(string(text), -1) {
+		documented[name[1]] = true
+	}
+	for name := range families {
+		if ours := strings.HasPrefix(name, "queued_") || strings.HasPrefix(name, "pebble_"); ours && !documented[name] {
+			t.Errorf("%s is not in docs/metrics.md", name)
+		}
+		delete(documented, name)
+	}
+	if len(documented) > 0 {
+		t.Errorf("docs/metrics.md names what is not there: %v", slices.Sorted(maps.Keys(documented)))
+	}
+
 	want := map[string]float64{}
 	for _, q := range []string{"orders", "mail"} {
 		for _, state := range []string{"visible", "in_flight", "delayed", "dead"} {
@@ -214,7 +235,7 @@ func TestQueueLabels(t *testing.T) {
 		{
 			"a new queue of an old name",
 			[]broker.QueueSnapshot{live("3", "a", 4, 41), live("4", "c", 8, 88), live("6", "b", 0, 0)},
-			map[string]row{"a": {4, 52, 2, 3 * time.Second}, "c": {8, 8, 0, 4 * time.Second}, "_other": {0, 240, 3, 6 * time.Second}},
+			map[string]row{"a": {4, 52, 2, 3 * time.Second}, "c": {8, 8, 0, 4 * time.Second}, "_other": {0, 240, 3, 0}},
 		},
 	} {
 		now.Queues = tt.queues
