@@ -63,7 +63,7 @@ func (c *client) do(method, path, body string, headers ...string) (*rest.Answer,
 		c.drop()
 		return nil, err
 	}
-	if a.Header.Get("Connection") == "close" {
+	if a.Closes {
 		c.drop()
 	}
 	return a, nil

@@ -42,6 +42,7 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
+	Closes bool // the server said "Connection: close"
 }
 
 // Open connects to an address, host:port or http://host:port.
@@ -120,7 +121,7 @@ func (c *Conn) Receive(method string) (*Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the body of a %d: %w", resp.StatusCode, err)
 	}
-	return &Answer{resp.StatusCode, resp.Header, body}, nil
+	return &Answer{resp.StatusCode, resp.Header, body, resp.Close}, nil
 }
 
 // Do sends a request and reads its answer. After an error the connection is of

@@ -15,12 +15,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -320,6 +322,15 @@ func Main(m *testing.M) int {
 	code := m.Run()
 	Clean()
 	return code
+}
+
+// Wide lets n parallel tests of a package run at once, whatever the number of
+// processors, unless -parallel says otherwise: tests that wait for time to pass
+// need none. It goes before Main.
+func Wide(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
 }
 
 // Clean removes the binary that was built.
