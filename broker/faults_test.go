@@ -313,3 +313,25 @@ func TestGoneClientTakesNothing(t *testing.T) {
 		}
 	})
 }
+
+// The last delivery allowed was a peek, and the message had moved to the dead
+// letter queue before its body was read: the answer came without it.
+func TestLastPeekIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		x.close()
+		x.o.BodyBytes = 1
+		x.open()
+		id := x.queue("orders", func(q *queue.Queue) { q.DeadLetterDeliveryCount = 1 })
+		for range 100 {
+			x.put(id, "", "a", "b")
+			got := x.get(ReceiveRequest{Queue: id, Visibility: 0})
+			if len(got) != 2 || string(got[0].Body) != "a" {
+				t.Fatalf("got %+v", got)
+			}
+		}
+		synctest.Wait()
+		x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 200 in flight 0 bytes 200")
+	})
+}

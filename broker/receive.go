@@ -114,6 +114,16 @@ func (b *Broker) deliver(x *receive) ([]queue.Delivery, error) {
 		}
 		out = append(out, d)
 	}
+	if len(x.last) > 0 {
+		b.internal(func(g *group) {
+			for _, last := range x.last {
+				if last.lane.leases[last.ID] == last && !last.lane.gone {
+					g.changes++
+					g.buryLeased(last)
+				}
+			}
+		})
+	}
 	return out, nil
 }
 
@@ -132,6 +142,7 @@ type receive struct {
 	claimed atomic.Bool
 	done    chan struct{} // closed when taken and err are set
 	taken   []taken
+	last    []*lease // of them: peeked at for the last time, so dead when the body has been read
 	err     error
 }
 
@@ -281,8 +292,9 @@ func (x *receive) take(g *group, l *lane) {
 		} else {
 			lease := g.take(l, row, e, until)
 			e = lease.Entry
-			if peek { // and that was the last delivery
-				g.buryLeased(lease)
+			if peek { // and that was the last delivery: it moves when the answer is made
+				b.lapses.Cancel(&lease.timer)
+				x.last = append(x.last, lease)
 			}
 		}
 		x.taken = append(x.taken, taken{
@@ -346,10 +358,10 @@ func (g *group) undeliver(t visibility.Token) {
 		return
 	}
 	if x := l.leases[t.Message]; x != nil {
-		if x.Lease.Lease != t.Lease || x.burying {
+		if x.Lease.Lease != t.Lease {
 			return
 		}
-		e := x.Entry
+		e := x.Entry // also if it is on its way to the dead letter queue
 		e.Lease, e.Deliveries = 0, e.Deliveries-1
 		g.giveBack(x, e)
 		l.of.events[evReturned]++
