@@ -68,7 +68,7 @@ var errGone = queue.Errorf(queue.ServiceUnavailable, "the request was given up: 
 // callerError is err as a *queue.Error, nil for an internal fault. It reads
 // the errors of the service, and of the generated handlers, which come as gRPC
 // statuses: with an ErrorInfo from the servers, and without one from our
-// marshaler and query parser, whose queue.Error they have made into text.
+// marshaler, whose queue.Error they have made into text.
 func callerError(err error) *queue.Error {
 	if e, ok := errors.AsType[*queue.Error](err); ok {
 		return e

@@ -189,7 +189,12 @@ func (g *gateway) handle(x *exchange, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.caller.BaseURL = baseURL(r)
-	g.mux.ServeHTTP(x, x.inner(r))
+	in, err := x.inner(r)
+	if err != nil {
+		x.refuse(err)
+		return
+	}
+	g.mux.ServeHTTP(x, in)
 }
 
 // readRequest reads what comes beside the path: query, headers, body.
@@ -253,14 +258,18 @@ func oneHeader(h http.Header, name string) (*string, error) {
 // inner is r as the handlers see it: nothing in it that the gateway has not
 // read and checked, no headers among it, so that none reaches the mux's own
 // ideas of what a header may do (grpc-timeout, method override, metadata).
-func (x *exchange) inner(r *http.Request) *http.Request {
+func (x *exchange) inner(r *http.Request) (*http.Request, error) {
+	form, err := x.form()
+	if err != nil {
+		return nil, err
+	}
 	in := r.WithContext(x.ctx)
 	in.Header = http.Header{}
-	in.Form = x.form()
+	in.Form = form
 	in.PostForm = url.Values{} // or ParseForm would look into the body
 	in.Body = io.NopCloser(bytes.NewReader(x.in))
 	in.RemoteAddr = ""
-	return in
+	return in, nil
 }
 
 // baseURL is the origin the request was sent to.

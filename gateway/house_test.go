@@ -21,6 +21,7 @@ import (
 // house is a whole server in memory below its REST face.
 type house struct {
 	t         testing.TB
+	broker    *broker.Broker
 	service   *service.Service
 	handler   http.Handler // as New makes it
 	generated http.Handler // the same without the hot handlers
@@ -47,7 +48,7 @@ func newHouse(t testing.TB, o Options) *house {
 			t.Error(err)
 		}
 	})
-	h := &house{t: t, service: service.New(b, service.Options{Limits: &l, Entropy: rand.NewChaCha8([32]byte{1})})}
+	h := &house{t: t, broker: b, service: service.New(b, service.Options{Limits: &l, Entropy: rand.NewChaCha8([32]byte{1})})}
 	admin, data := grpcapi.NewAdmin(h.service), grpcapi.NewData(h.service)
 	if h.handler, err = New(h.service, admin, data, o); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"reflect"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -21,7 +20,6 @@ import (
 func newMux() *runtime.ServeMux {
 	return runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
-		runtime.SetQueryParameterParser(queryParser{}),
 		runtime.WithErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
 			w.(*exchange).refuse(err)
 		}),
@@ -89,24 +87,6 @@ func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
 		}
 		return err
 	})
-}
-
-// form is what the query parser sees: the documented parameters and headers of
-// x under the JSON names of their fields.
-func (x *exchange) form() url.Values {
-	form := url.Values{}
-	for i, name := range x.route.query {
-		if x.query[i].given {
-			form[name] = []string{x.query[i].value}
-		}
-	}
-	if x.match != nil {
-		form["ifMatch"] = []string{*x.match}
-	}
-	if x.token != nil {
-		form["retryToken"] = []string{*x.token}
-	}
-	return form
 }
 
 // setHeaders turns fields of an answer that REST sends as headers into headers.

@@ -7,11 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
-
+	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -92,40 +90,50 @@ func int32Param(name, value string) (int32, error) {
 	return int32(n), nil
 }
 
-// queryParser sets fields of a request from what the front has put into the
-// request's form: the documented query parameters and headers, under the JSON
-// names of their fields. Nothing else gets there, so a client cannot set a
-// field by a parameter of its own making.
-type queryParser struct{}
+// wordParams are the query parameters that are words of an enum. States of
+// queues and of consumer groups have the same words.
+var wordParams = map[string]protoreflect.EnumDescriptor{
+	"lifecycleState": queuev1.Queue_LifecycleState(0).Descriptor(),
+	"sortOrder":      queuev1.SortOrder(0).Descriptor(),
+	"sortBy":         queuev1.SortBy(0).Descriptor(),
+}
 
-func (queryParser) Parse(msg proto.Message, values url.Values, _ *utilities.DoubleArray) error {
-	m := msg.ProtoReflect()
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		fd := fields.Get(i)
-		name := fd.JSONName()
-		vs := values[name]
-		if len(vs) == 0 {
+// numberParams are the query parameters that are whole numbers.
+var numberParams = []string{"limit", "visibilityInSeconds", "timeoutInSeconds"}
+
+// form is what the generated handlers see: the documented query parameters and
+// headers of x, each once, under the JSON name of its field and spelled as the
+// mux's own parser reads it. Nothing else gets there, so a client cannot set a
+// field by a parameter of its own making.
+//
+// Errors: InvalidParameter, naming the parameter.
+func (x *exchange) form() (url.Values, error) {
+	form := url.Values{}
+	for i, name := range x.route.query {
+		if !x.query[i].given {
 			continue
 		}
-		switch fd.Kind() {
-		case protoreflect.StringKind:
-			m.Set(fd, protoreflect.ValueOfString(vs[0]))
-		case protoreflect.Int32Kind:
-			n, err := int32Param(name, vs[0])
+		value := x.query[i].value
+		if enum := wordParams[name]; enum != nil {
+			n, err := enumNumber(name, enum, value)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			m.Set(fd, protoreflect.ValueOfInt32(n))
-		case protoreflect.EnumKind:
-			n, err := enumNumber(name, fd.Enum(), vs[0])
-			if err != nil {
-				return err
+			value = string(enum.Values().ByNumber(n).Name())
+		} else if slices.Contains(numberParams, name) {
+			if _, err := int32Param(name, value); err != nil {
+				return nil, err
 			}
-			m.Set(fd, protoreflect.ValueOfEnum(n))
 		}
+		form[name] = []string{value}
 	}
-	return nil
+	if x.match != nil {
+		form["ifMatch"] = []string{*x.match}
+	}
+	if x.token != nil {
+		form["retryToken"] = []string{*x.token}
+	}
+	return form, nil
 }
 
 // enumNumber reads an OCI enum text in any case.
