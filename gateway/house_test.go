@@ -69,6 +69,16 @@ func (h *house) queue(name string) queue.ID {
 	return resp.ID
 }
 
+// queueID is the id of the queue of that name.
+func (h *house) queueID(name string) queue.ID {
+	h.t.Helper()
+	resp, err := h.service.GetQueue(context.Background(), service.GetQueueRequest{QueueRef: name})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return resp.Queue.ID
+}
+
 // put publishes one message.
 func (h *house) put(queueRef, content string) {
 	h.t.Helper()
