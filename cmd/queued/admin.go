@@ -10,6 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// adminConnections is how many connections the admin listener has at most.
+const adminConnections = 256
+
 // admin is the face for those who run the server.
 func (s *server) admin(l *listener) (*face, error) {
 	mux := http.NewServeMux()

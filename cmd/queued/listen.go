@@ -1,22 +1,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
-// doors bound the connections of all listeners. A connection beyond a bound is
+// doors bound the connections of several listeners. A connection beyond a bound is
 // closed at once: a client is better told than kept waiting, and none can take
 // the files that the store needs.
 type doors struct {
 	each      int64 // open connections of one listener
 	perClient int64 // of one listener from one address
-	all       int64 // of all listeners together
+	all       int64 // of these listeners together
 	open      atomic.Int64
 	log       *slog.Logger
 }
@@ -142,6 +144,14 @@ func (c *conn) Close() error {
 	err := c.Conn.Close()
 	c.leave()
 	return err
+}
+
+// SyscallConn is the socket, for those who must ask it what has arrived.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // CloseWrite closes the sending half, as net/http does before it hangs up.

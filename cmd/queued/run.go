@@ -36,7 +36,6 @@ type server struct {
 	service *service.Service
 	upkeep  *upkeep
 	tls     *tls.Config // nil: none
-	doors   *doors
 	faces   []*face
 	failed  chan error // a face that ended by itself
 	ready   atomic.Bool
@@ -178,16 +177,18 @@ func (s *server) createQueues(ctx context.Context) error {
 // openFaces listens on all addresses, then serves them.
 func (s *server) openFaces() error {
 	l := &s.cfg.Limits
-	s.doors = newDoors(l.Connections, l.ConnectionsPerClient, s.log)
+	public := newDoors(l.Connections, l.ConnectionsPerClient, s.log)
+	private := newDoors(adminConnections, adminConnections, s.log) // so that no flood outside locks us out
 	for _, f := range []struct {
 		name, key, addr string
+		doors           *doors
 		make            func(*listener) (*face, error)
 	}{
-		{service.FaceREST, "rest-addr", s.cfg.RESTAddr, s.rest},
-		{service.FaceGRPC, "grpc-addr", s.cfg.GRPCAddr, s.grpc},
-		{faceAdmin, "admin-addr", s.cfg.AdminAddr, s.admin},
+		{service.FaceREST, "rest-addr", s.cfg.RESTAddr, public, s.rest},
+		{service.FaceGRPC, "grpc-addr", s.cfg.GRPCAddr, public, s.grpc},
+		{faceAdmin, "admin-addr", s.cfg.AdminAddr, private, s.admin},
 	} {
-		ln, err := s.doors.listen(f.name, f.key, f.addr)
+		ln, err := f.doors.listen(f.name, f.key, f.addr)
 		if err != nil {
 			return err
 		}
