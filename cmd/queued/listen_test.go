@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -82,8 +83,9 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// A counted connection can still close one half.
-func TestDoorsCloseWrite(t *testing.T) {
+// A counted connection still is what those above look for in it: one that can
+// close one half, and whose socket can be asked.
+func TestDoorsKeepTheConnection(t *testing.T) {
 	t.Parallel()
 	d := newDoors(9, 9, slog.New(slog.DiscardHandler))
 	l, err := d.listen("rest", "rest-addr", "127.0.0.1:0")
@@ -93,10 +95,17 @@ func TestDoorsCloseWrite(t *testing.T) {
 	defer l.Close()
 	go func() {
 		c, err := l.Accept()
-		if err == nil {
-			_, _ = io.WriteString(c, "bye")
-			_ = c.(*conn).CloseWrite()
+		if err != nil {
+			return
 		}
+		text := "bye"
+		if raw, err := c.(syscall.Conn).SyscallConn(); err != nil {
+			text = err.Error()
+		} else if err := raw.Control(func(uintptr) {}); err != nil {
+			text = err.Error()
+		}
+		_, _ = io.WriteString(c, text)
+		_ = c.(interface{ CloseWrite() error }).CloseWrite()
 	}()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
