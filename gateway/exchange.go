@@ -34,6 +34,7 @@ type exchange struct {
 	// delivered is what out holds of deliveries. Until an octet of out has
 	// been handed to the socket they can be taken back.
 	delivered []queue.Delivery
+	polled    bool // the get waited for them
 
 	reader wire.Reader
 	put    putDecoder

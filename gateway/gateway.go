@@ -131,12 +131,12 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.log.LogAttrs(x.ctx, slog.LevelError, "internal error",
 			slog.String("opc_request_id", x.caller.RequestID), slog.Any("error", x.fault))
 	}
-	if len(x.delivered) > 0 && x.ctx.Err() != nil {
+	if len(x.delivered) > 0 && (x.polled && !presence(r) || x.ctx.Err() != nil) {
 		// Nothing has left, so nothing was delivered: the messages go back,
 		// uncounted. If it is the server that stops, the client reads why.
 		g.service.Undeliver(x.delivered)
 		x.delivered = nil
-		x.refuse(x.ctx.Err())
+		x.refuse(errGone)
 	}
 	if !x.send(w, g.writeTimeout) {
 		g.service.Undeliver(x.delivered)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
@@ -125,11 +126,12 @@ func (g *gateway) getMessages(x *exchange, path map[string]string) (err error) {
 	if r.Limit, err = x.optionalInt(getLimit); err != nil {
 		return err
 	}
+	began := time.Now()
 	resp, err := g.service.GetMessages(x.ctx, r)
 	if err != nil {
 		return err
 	}
-	x.delivered = resp.Messages
+	x.delivered, x.polled = resp.Messages, time.Since(began) > polled
 	x.out = appendDeliveries(x.out, resp.Messages, x.query[getEncoding].given)
 	return nil
 }

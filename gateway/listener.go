@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/queued-mq/queued/queue"
@@ -37,6 +38,9 @@ func (l *listener) Accept() (net.Conn, error) {
 type conn struct {
 	net.Conn
 	ids requestIDs
+
+	read    atomic.Int64 // octets that were read
+	handled atomic.Int64 // and those of them that were handled; see Read
 }
 
 // CloseWrite closes the sending half, as net/http does before it drains.

@@ -34,6 +34,7 @@ func Server(h http.Handler, o ServerOptions) *http.Server {
 	}
 	return &http.Server{
 		Handler:           h,
+		ConnContext:       withConn,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
