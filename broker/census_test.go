@@ -1,0 +1,209 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+)
+
+// found is one message as the rows of a store tell of it.
+type found struct {
+	store.ScannedMessage
+	key   store.LaneKey
+	state store.Row
+	until queue.Instant // leased: when the visibility timeout ends
+}
+
+// census is everything a store holds, read row by row and counted anew.
+type census struct {
+	store.Load
+	lanes    map[store.LaneKey]store.Lane
+	messages map[queue.MessageID]*found
+}
+
+// id is the queue of that number, "" if there is none.
+func (c *census) id(n store.QueueNumber) queue.ID {
+	for i := range c.Queues {
+		if c.Queues[i].Number == n {
+			return c.Queues[i].ID
+		}
+	}
+	return ""
+}
+
+// takeCensus reads the whole store and fails where two rows contradict one
+// another: a counter and what it counts, an index and what it points to. With
+// all, it also looks into every lane there ever was for rows that were left
+// over. Lanes that are being removed are passed over.
+func takeCensus(s *store.Store, all bool) (*census, error) {
+	load, err := s.Load()
+	if err != nil {
+		return nil, err
+	}
+	c := &census{Load: load, lanes: make(map[store.LaneKey]store.Lane), messages: make(map[queue.MessageID]*found)}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	queues := make(map[store.QueueNumber]store.Queue)
+	for _, q := range load.Queues {
+		queues[q.Number] = q
+	}
+	removing := make(map[store.LaneID]bool)
+	for _, id := range load.Removals {
+		removing[id] = true
+	}
+	live := make(map[store.LaneID]store.Lane)
+	err = s.Lanes(func(l store.Lane) error {
+		switch q, known := queues[l.Key.Queue]; {
+		case !known, l.Key.Dead && l.ID <= q.DeadThrough:
+			removing[l.ID] = true // its row goes yet
+		default:
+			live[l.ID], c.lanes[l.Key] = l, l
+		}
+		if l.Key.Dead {
+			if d, ok, err := s.DeadLane(l.ID); err != nil || !ok || d.ID != l.ID || d.Key != l.Key {
+				wrong("dead lane %d is not found by its number: %+v %v %v", l.ID, d, ok, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	leases := make(map[store.LaneID]map[queue.MessageID]store.Lease)
+	err = s.Leases(func(id store.LaneID, l store.Lease) error {
+		if leases[id] == nil {
+			leases[id] = make(map[queue.MessageID]store.Lease)
+		}
+		leases[id][l.ID] = l
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	timers := func(scan func(from, through queue.Instant, max int) ([]store.Timer, queue.Instant, error), from queue.Instant, name string) map[store.Timer]bool {
+		rows, _, err := scan(0, math.MaxInt64, math.MaxInt)
+		if err != nil {
+			wrong("%s rows: %v", name, err)
+		}
+		out := make(map[store.Timer]bool)
+		for _, t := range rows {
+			out[t] = true
+			if t.At < from {
+				wrong("%s row %+v is before the lower bound %d", name, t, from)
+			}
+		}
+		return out
+	}
+	due := timers(s.ScanDue, load.State.DueFrom, "t")
+	expiry := timers(s.ScanExpiry, load.State.ExpiryFrom, "x")
+
+	ids := make([]store.LaneID, 0, len(live))
+	for id := range live {
+		ids = append(ids, id)
+	}
+	if all {
+		ids = ids[:0]
+		for id := store.LaneID(1); id <= load.State.Lane+1; id++ {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		if removing[id] {
+			continue
+		}
+		l, known := live[id]
+		messages, _, err := s.ScanMessages(id, 0, math.MaxInt, math.MaxInt64, false)
+		if err != nil {
+			return nil, err
+		}
+		returned, _, err := s.ScanReturned(id, 0, math.MaxInt)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			if n := len(messages) + len(returned) + len(leases[id]); n > 0 {
+				wrong("%d rows of lane %d are left over", n, id)
+			}
+			continue
+		}
+		back := make(map[queue.MessageID]store.Entry)
+		for _, e := range returned {
+			back[e.ID] = e
+			if e.ID < l.Returning {
+				wrong("lane %d: message %d is below the bound of v rows %d", id, e.ID, l.Returning)
+			}
+		}
+		count := store.Lane{ID: l.ID, Key: l.Key, Cursor: l.Cursor, Oldest: l.Oldest, Returning: l.Returning, LastAfter: l.LastAfter}
+		for _, m := range messages {
+			f := &found{ScannedMessage: m, key: l.Key}
+			lease, leased := leases[id][m.ID]
+			e, isBack := back[m.ID]
+			timer := store.Timer{At: m.DueAt, Lane: id, ID: m.ID}
+			delayed := m.DueAt != 0 && due[timer]
+			switch {
+			case leased && !isBack && !delayed:
+				f.state, f.Entry, f.until = store.Leased, lease.Entry, lease.VisibleAfter
+				count.InFlight++
+			case isBack && !leased && !delayed:
+				f.state, f.Entry = store.Returned, e
+				count.Returned++
+			case delayed && !leased && !isBack:
+				f.state = store.Delayed
+				count.Delayed++
+			case !leased && !isBack && !delayed && m.ID > l.Cursor && !l.Key.Dead:
+				f.state = store.Fresh
+				count.Fresh++
+			default:
+				wrong("lane %d: message %d is in no one state: lease %v, returned %v, delayed %v, cursor %d",
+					id, m.ID, leased, isBack, delayed, l.Cursor)
+			}
+			if f.Entry.Size != m.Entry.Size || f.Entry.ExpireAfter != m.Entry.ExpireAfter ||
+				f.Entry.Indexed != m.Entry.Indexed || f.Entry.Visibility != m.Entry.Visibility {
+				wrong("message %d is %+v in its own row and %+v in that of its state", m.ID, m.Entry, f.Entry)
+			}
+			if int64(f.Entry.Size) != f.Message.Size() {
+				wrong("message %d counts %d octets and has %d", m.ID, f.Entry.Size, f.Message.Size())
+			}
+			if !m.Entry.Indexed && m.ID < l.Oldest {
+				wrong("lane %d: message %d is below the oldest, %d", id, m.ID, l.Oldest)
+			}
+			if x := (store.Timer{At: m.Entry.ExpireAfter, Lane: id, ID: m.ID}); m.Entry.Indexed {
+				count.Indexed++
+				if !expiry[x] {
+					wrong("message %d has no x row", m.ID)
+				}
+				delete(expiry, x)
+			}
+			count.Bytes += int64(f.Entry.Size)
+			delete(leases[id], m.ID)
+			delete(back, m.ID)
+			delete(due, timer)
+			if c.messages[m.ID] != nil {
+				wrong("message %d is there twice", m.ID)
+			}
+			if m.ID > load.State.Message || f.Entry.Lease > load.State.Lease {
+				wrong("message %d with lease %d is beyond the highest: %+v", m.ID, f.Entry.Lease, load.State)
+			}
+			c.messages[m.ID] = f
+		}
+		if count != l {
+			wrong("lane %d is\n%+v and counts\n%+v", id, l, count)
+		}
+		if n := len(leases[id]) + len(back); n > 0 {
+			wrong("lane %d: %d rows tell the state of no message", id, n)
+		}
+	}
+	for _, rows := range []map[store.Timer]bool{due, expiry} {
+		for t := range rows {
+			if _, known := live[t.Lane]; known || all && !removing[t.Lane] {
+				wrong("timer row %+v has no message", t)
+			}
+		}
+	}
+	return c, errors.Join(errs...)
+}
