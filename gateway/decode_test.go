@@ -80,7 +80,8 @@ func sameDecoding(t *testing.T, body []byte) {
 	uerr := unmarshal(body, &update)
 	same(t, body, "update", visibility, err, decoded[*int32]{update.VisibilityInSeconds, uerr})
 
-	entries, err := decodeUpdates(&r, body)
+	var batch batchDecoder
+	entries, err := batch.updates(&r, body)
 	var updates queuev1.UpdateMessagesDetails
 	uerr = unmarshal(body, &updates)
 	var want []service.UpdateMessagesEntry
@@ -89,7 +90,7 @@ func sameDecoding(t *testing.T, body []byte) {
 	}
 	same(t, body, "updates", entries, err, decoded[[]service.UpdateMessagesEntry]{want, uerr})
 
-	receipts, err := decodeDeletes(&r, body)
+	receipts, err := batch.deletes(&r, body)
 	var deletes queuev1.DeleteMessagesDetails
 	uerr = unmarshal(body, &deletes)
 	var names []queue.Receipt

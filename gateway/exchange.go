@@ -36,8 +36,10 @@ type exchange struct {
 	delivered []queue.Delivery
 	polled    bool // the get waited for them
 
+	bare   http.Request // what the mux routes by
 	reader wire.Reader
 	put    putDecoder
+	batch  batchDecoder
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -47,7 +49,7 @@ const mostKept = 1 << 20
 
 // release gives x back. Nothing that a handler passed on may point into it.
 func (x *exchange) release() {
-	in, out, put := x.in[:0], x.out[:0], x.put
+	in, out, put, batch := x.in[:0], x.out[:0], x.put, x.batch
 	if cap(in) > mostKept {
 		in = nil
 	}
@@ -55,8 +57,9 @@ func (x *exchange) release() {
 		out = nil
 	}
 	put.reset()
+	batch.reset()
 	x.reader.Reset(nil)
-	*x = exchange{in: in, out: out, put: put, reader: x.reader}
+	*x = exchange{in: in, out: out, put: put, batch: batch, reader: x.reader}
 	exchanges.Put(x)
 }
 

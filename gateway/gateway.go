@@ -185,7 +185,9 @@ func (g *gateway) handle(x *exchange, w http.ResponseWriter, r *http.Request) {
 	x.ctx = service.WithCaller(x.ctx, x.caller)
 	x.status = x.route.status
 	if g.hot[x.route.operation] {
-		g.mux.ServeHTTP(x, r)
+		// The mux needs these two alone, and the handler nothing but x.
+		x.bare.Method, x.bare.URL = r.Method, r.URL
+		g.mux.ServeHTTP(x, &x.bare)
 		return
 	}
 	x.caller.BaseURL = baseURL(r)

@@ -155,7 +155,7 @@ func (g *gateway) updateMessage(x *exchange, path map[string]string) error {
 }
 
 func (g *gateway) updateMessages(x *exchange, path map[string]string) error {
-	entries, err := decodeUpdates(&x.reader, x.in)
+	entries, err := x.batch.updates(&x.reader, x.in)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (g *gateway) deleteMessage(x *exchange, path map[string]string) error {
 }
 
 func (g *gateway) deleteMessages(x *exchange, path map[string]string) error {
-	receipts, err := decodeDeletes(&x.reader, x.in)
+	receipts, err := x.batch.deletes(&x.reader, x.in)
 	if err != nil {
 		return err
 	}

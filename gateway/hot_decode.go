@@ -149,17 +149,15 @@ func (d *putDecoder) build() []service.PutMessage {
 	for i := range d.properties {
 		words += len(d.properties[i].name) + d.properties[i].value.Len()
 	}
-	octets := make([]byte, 0, contents)
-	text := newTextPiece(words)
+	octets, text := make([]byte, 0, contents), make([]byte, 0, words)
 	for i := range d.entries {
-		text.add(d.entries[i].channel)
+		text = d.entries[i].channel.Append(text)
 	}
 	for i := range d.properties {
 		p := &d.properties[i]
-		text.octets = append(text.octets, p.name...)
-		text.add(p.value)
+		text = p.value.Append(append(text, p.name...))
 	}
-	all := string(text.octets)
+	all := string(text)
 	cut := func(n int) (s string) {
 		s, all = all[:n], all[n:]
 		return s
@@ -210,13 +208,6 @@ func (d *putDecoder) build() []service.PutMessage {
 	return messages
 }
 
-// textPiece gathers texts that become one string.
-type textPiece struct{ octets []byte }
-
-func newTextPiece(size int) textPiece { return textPiece{make([]byte, 0, size)} }
-
-func (t *textPiece) add(s wire.Text) { t.octets = s.Append(t.octets) }
-
 // optionalString reads a string; ok is false for null, which is absent.
 func optionalString(r *wire.Reader) (t wire.Text, ok bool) {
 	if r.Null() {
@@ -256,81 +247,113 @@ func decodeUpdate(r *wire.Reader, body []byte) (*int32, error) {
 	return visibility, r.End()
 }
 
-// decodeUpdates reads the body of UpdateMessages; nil are none.
-func decodeUpdates(r *wire.Reader, body []byte) ([]service.UpdateMessagesEntry, error) {
-	var entries []service.UpdateMessagesEntry
-	err := readEntries(r, body, func() {
-		entries = append(entries, service.UpdateMessagesEntry{})
-	}, func(name []byte) bool {
-		e := &entries[len(entries)-1]
-		switch string(name) {
-		case "receipt":
-			if t, ok := optionalString(r); ok {
-				e.Receipt = queue.Receipt(t.String())
-			}
-		case "visibilityInSeconds":
-			if n, ok := optionalInt32(r); ok {
-				e.VisibilityInSeconds = &n
-			}
-		default:
-			return false
-		}
-		return true
-	})
-	return entries, err
+// batchDecoder reads the body of UpdateMessages or DeleteMessages, as
+// putDecoder does that of PutMessages.
+type batchDecoder struct{ entries []batchEntry }
+
+type batchEntry struct {
+	receipt    wire.Text
+	visibility int32
+	hasVisible bool
 }
 
-// decodeDeletes reads the body of DeleteMessages; nil are none.
-func decodeDeletes(r *wire.Reader, body []byte) ([]queue.Receipt, error) {
-	var receipts []queue.Receipt
-	err := readEntries(r, body, func() {
-		receipts = append(receipts, "")
-	}, func(name []byte) bool {
-		if string(name) != "receipt" {
-			return false
-		}
-		if t, ok := optionalString(r); ok {
-			receipts[len(receipts)-1] = queue.Receipt(t.String())
-		}
-		return true
-	})
-	return receipts, err
+// reset lets go of the last body, and of a buffer that one odd body has blown
+// up.
+func (d *batchDecoder) reset() {
+	const most = 1024
+	if cap(d.entries) > most {
+		d.entries = nil
+	}
+	clear(d.entries)
+	d.entries = d.entries[:0]
 }
 
-// readEntries reads a body whose array "entries" holds objects. It calls begin
-// for each and member for each of its members, which reads the value or
-// reports false.
-func readEntries(r *wire.Reader, body []byte, begin func(), member func(name []byte) bool) error {
+// updates reads the body of UpdateMessages; nil are none.
+func (d *batchDecoder) updates(r *wire.Reader, body []byte) ([]service.UpdateMessagesEntry, error) {
+	if err := d.decode(r, body, true); err != nil || len(d.entries) == 0 {
+		return nil, err
+	}
+	entries := make([]service.UpdateMessagesEntry, len(d.entries))
+	times := make([]int32, len(d.entries))
+	all := d.receipts()
+	for i := range d.entries {
+		e := &d.entries[i]
+		entries[i].Receipt, all = all[:e.receipt.Len()], all[e.receipt.Len():]
+		if e.hasVisible {
+			times[i] = e.visibility
+			entries[i].VisibilityInSeconds = &times[i]
+		}
+	}
+	return entries, nil
+}
+
+// deletes reads the body of DeleteMessages; nil are none.
+func (d *batchDecoder) deletes(r *wire.Reader, body []byte) ([]queue.Receipt, error) {
+	if err := d.decode(r, body, false); err != nil || len(d.entries) == 0 {
+		return nil, err
+	}
+	receipts := make([]queue.Receipt, len(d.entries))
+	all := d.receipts()
+	for i := range d.entries {
+		n := d.entries[i].receipt.Len()
+		receipts[i], all = all[:n], all[n:]
+	}
+	return receipts, nil
+}
+
+// receipts are those of all entries, one behind the other.
+func (d *batchDecoder) receipts() queue.Receipt {
+	n := 0
+	for i := range d.entries {
+		n += d.entries[i].receipt.Len()
+	}
+	octets := make([]byte, 0, n)
+	for i := range d.entries {
+		octets = d.entries[i].receipt.Append(octets)
+	}
+	return queue.Receipt(octets)
+}
+
+func (d *batchDecoder) decode(r *wire.Reader, body []byte, times bool) error {
+	d.reset()
 	r.Reset(body)
-	if !beginBody(r) {
-		return r.End()
+	if beginBody(r) {
+		for {
+			name, ok := r.Name()
+			if !ok {
+				break
+			}
+			switch {
+			case string(name) != "entries":
+				r.Skip()
+			case r.Null():
+			default:
+				for ok := r.Array() && r.More(); ok; ok = r.More() {
+					d.entry(r, times)
+				}
+			}
+		}
+	}
+	return r.End()
+}
+
+func (d *batchDecoder) entry(r *wire.Reader, times bool) {
+	d.entries = append(d.entries, batchEntry{})
+	e := &d.entries[len(d.entries)-1]
+	if r.Null() || !r.Object() {
+		return
 	}
 	for {
 		name, ok := r.Name()
-		if !ok {
-			return r.End()
-		}
-		if string(name) != "entries" {
+		switch {
+		case !ok:
+			return
+		case string(name) == "receipt":
+			e.receipt, _ = optionalString(r)
+		case times && string(name) == "visibilityInSeconds":
+			e.visibility, e.hasVisible = optionalInt32(r)
+		default:
 			r.Skip()
-			continue
-		}
-		if r.Null() {
-			continue
-		}
-		for ok := r.Array() && r.More(); ok; ok = r.More() {
-			begin()
-			if r.Null() || !r.Object() {
-				continue
-			}
-			for {
-				name, ok := r.Name()
-				if !ok {
-					break
-				}
-				if !member(name) {
-					r.Skip()
-				}
-			}
 		}
 	}
 }

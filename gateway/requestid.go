@@ -27,7 +27,7 @@ func (ids requestIDs) of(h http.Header) string {
 	if v := h[requestIDHeader]; len(v) > 0 {
 		client = v[0]
 	}
-	b := make([]byte, 0, len(client)+2*17+17)
+	b := make([]byte, 0, mostRequestID+2*17) // stays on the stack
 	if client == "" {
 		b = appendHex(b, rand.Uint64())
 	} else {
