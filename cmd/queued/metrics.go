@@ -2,7 +2,9 @@ package main
 
 import (
 	"log/slog"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +22,25 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	group    prometheus.Histogram
-	sync     prometheus.Histogram
+	syncs    prometheus.Histogram
+
+	// Looking series up by their labels costs more than counting, so those in
+	// use are remembered: a map that is copied when one is added. There are as
+	// many as faces, operations and codes.
+	adding sync.Mutex
+	known  atomic.Pointer[map[outcome]counted]
+}
+
+// outcome is what requests are counted by.
+type outcome struct {
+	face, operation string
+	code            queue.Code
+}
+
+// counted are the series of an outcome.
+type counted struct {
+	requests prometheus.Counter
+	seconds  prometheus.Observer
 }
 
 func newMetrics() *metrics {
@@ -40,13 +60,14 @@ func newMetrics() *metrics {
 			Help:    "Requests that shared one sync of the disk.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 12),
 		}),
-		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
+		syncs: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "queued_sync_seconds",
 			Help:    "How long it took to make a group of requests durable.",
 			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 17), // to 3.3 s
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds, m.group, m.sync,
+	m.known.Store(&map[outcome]counted{})
+	m.registry.MustRegister(m.requests, m.seconds, m.group, m.syncs,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -60,14 +81,29 @@ func (m *metrics) request(face, operation string, code queue.Code, seconds float
 	if code == "" {
 		code = "OK"
 	}
-	m.requests.WithLabelValues(face, operation, string(code)).Inc()
-	m.seconds.WithLabelValues(face, operation).Observe(seconds)
+	c, ok := (*m.known.Load())[outcome{face, operation, code}]
+	if !ok {
+		c = m.add(outcome{face, operation, code})
+	}
+	c.requests.Inc()
+	c.seconds.Observe(seconds)
+}
+
+// add makes the series of a new outcome.
+func (m *metrics) add(o outcome) counted {
+	m.adding.Lock()
+	defer m.adding.Unlock()
+	c := counted{m.requests.WithLabelValues(o.face, o.operation, string(o.code)), m.seconds.WithLabelValues(o.face, o.operation)}
+	known := maps.Clone(*m.known.Load())
+	known[o] = c
+	m.known.Store(&known)
+	return c
 }
 
 // committed is the hook of the broker for groups.
 func (m *metrics) committed(requests int, sync time.Duration) {
 	m.group.Observe(float64(requests))
-	m.sync.Observe(sync.Seconds())
+	m.syncs.Observe(sync.Seconds())
 }
 
 // desc describes a metric that is read when somebody asks.
