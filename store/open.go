@@ -67,8 +67,8 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.WithoutSyncs {
 		s.write = pebble.NoSync
 	}
-	if err := s.fs.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+	if err := prepareFolder(s.fs, dir); err != nil {
+		return nil, err
 	}
 	if err := s.prepareBallast(o.BallastBytes); err != nil {
 		return nil, err
@@ -86,6 +86,7 @@ func Open(dir string, o Options) (*Store, error) {
 	po := &pebble.Options{
 		FS:                          vfs.OnDiskFull(s.fs, s.releaseBallast),
 		Cache:                       cache,
+		Merger:                      merger,
 		FormatMajorVersion:          pebble.FormatValueSeparation, // above FormatWALSyncChunks: a torn tail is told from damage
 		MemTableSize:                uint64(memtable),
 		MemTableStopWritesThreshold: 3,
@@ -124,7 +125,7 @@ func (s *Store) identify() error {
 			return fmt.Errorf("open store: %w", err)
 		}
 		if used {
-			return fmt.Errorf("open store: %s holds a database that is not a store of queued", s.dir)
+			return notOurs(s.dir)
 		}
 		s.fresh = true
 		s.key = make([]byte, 32)
@@ -137,7 +138,7 @@ func (s *Store) identify() error {
 		return b.Commit(s.write)
 	}
 	if len(format) != 8 || be.Uint64(format) != Format {
-		return fmt.Errorf("open store: %s has format %x; this version of queued reads %d: use a newer one", s.dir, format, Format)
+		return fmt.Errorf("open store: %s has format %s; this version of queued reads %d: use a newer one", s.dir, formatText(format), Format)
 	}
 	if s.key, found, err = s.get(storeKey("key")); err != nil || !found || len(s.key) != 32 {
 		return errors.Join(errors.New("open store: the receipt key is missing or damaged"), err)
@@ -148,6 +149,13 @@ func (s *Store) identify() error {
 	}
 	s.gen = be.Uint64(gen)
 	return nil
+}
+
+func formatText(b []byte) string {
+	if len(b) == 8 {
+		return fmt.Sprint(be.Uint64(b))
+	}
+	return fmt.Sprintf("%x", b)
 }
 
 // Close ends the store; everything that was committed is on disk already.
