@@ -22,8 +22,12 @@ func (s *Store) prepareBallast(size int64) error {
 	if size <= 0 {
 		return nil
 	}
-	if _, err := s.fs.Stat(s.ballastPath()); err == nil {
+	if f, err := s.fs.Stat(s.ballastPath()); err == nil && f.Size() >= size {
 		s.ballast.Store(true)
+	} else if err == nil { // a crash cut it short, or more is wanted now
+		if err := s.fs.Remove(s.ballastPath()); err != nil {
+			return fmt.Errorf("remove a short ballast: %w", err)
+		}
 	}
 	usage, err := s.fs.GetDiskUsage(s.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {

@@ -19,8 +19,9 @@ import (
 var merger = &pebble.Merger{Name: "queued", Merge: pebble.DefaultMerger.Merge}
 
 // prepareFolder makes the folder of the store, or looks at the one there is:
-// the database of somebody else is refused, and nothing in it is changed.
-func prepareFolder(disk vfs.FS, dir string) error {
+// the database of somebody else is refused, and so is a damaged one, and nothing
+// in it is changed. synced is whether every commit was.
+func prepareFolder(disk vfs.FS, dir string, synced bool) error {
 	if err := disk.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
@@ -40,6 +41,12 @@ func prepareFolder(disk vfs.FS, dir string) error {
 	}
 	if !bytes.Contains(options, []byte("\n  merger="+merger.Name+"\n")) {
 		return notOurs(dir)
+	}
+	if err = checkManifest(disk, there.ManifestFilename); err == nil && synced {
+		err = checkLog(disk, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -40,6 +42,16 @@ func files(t testing.TB, fs vfs.FS, dir string) map[string]string {
 		out[name] = string(b)
 	}
 	return out
+}
+
+// untouched fails if a file that was there has gone or changed.
+func untouched(t testing.TB, before, now map[string]string) {
+	t.Helper()
+	for name, b := range before {
+		if got, ok := now[name]; !ok || got != b {
+			t.Errorf("%s has changed or gone", name)
+		}
+	}
 }
 
 // TestForeignFolder: the database of another program is refused, and stays as
@@ -221,5 +233,27 @@ func TestSecondOpen(t *testing.T) {
 	if second, err := Open(dir, Options{}); err == nil {
 		second.Close()
 		t.Error("opened twice")
+	}
+}
+
+// TestCompact: after messages are deleted, a compaction takes their octets out
+// of the tables.
+func TestCompact(t *testing.T) {
+	s := open(t, nil)
+	for id := range 200 {
+		commit(t, s, putOne(uint64(id+1), 2048))
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Metrics().Total().TablesSize
+	commit(t, s, &ChangeSet{Removed: []LaneID{1}})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if now := s.Metrics().Total().TablesSize; now > before/10 {
+		t.Errorf("tables have %d octets, before the deletion %d", now, before)
 	}
 }

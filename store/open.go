@@ -67,7 +67,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.WithoutSyncs {
 		s.write = pebble.NoSync
 	}
-	if err := prepareFolder(s.fs, dir); err != nil {
+	if err := prepareFolder(s.fs, dir, !o.WithoutSyncs); err != nil {
 		return nil, err
 	}
 	if err := s.prepareBallast(o.BallastBytes); err != nil {
@@ -83,6 +83,8 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
+	words := &logger{log: o.Logger, fatal: o.Fatal}
+	words.opening.Store(true)
 	po := &pebble.Options{
 		FS:                          vfs.OnDiskFull(s.fs, s.releaseBallast),
 		Cache:                       cache,
@@ -90,7 +92,8 @@ func Open(dir string, o Options) (*Store, error) {
 		FormatMajorVersion:          pebble.FormatValueSeparation, // above FormatWALSyncChunks: a torn tail is told from damage
 		MemTableSize:                uint64(memtable),
 		MemTableStopWritesThreshold: 3,
-		Logger:                      logger{o.Logger, o.Fatal},
+		Logger:                      words,
+		EventListener:               &pebble.EventListener{BackgroundError: words.background},
 	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -100,8 +103,9 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	db, err := pebble.Open(dir, po)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return nil, fmt.Errorf("open store %s: %w", dir, detailed(err))
 	}
+	words.opening.Store(false)
 	s.db = db
 	if err := s.identify(); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -135,7 +139,15 @@ func (s *Store) identify() error {
 		_ = b.Set(storeKey("format"), u64(nil, Format), nil)
 		_ = b.Set(storeKey("key"), s.key, nil)
 		_ = b.Set(storeKey("generation"), u64(nil, 0), nil)
-		return b.Commit(s.write)
+		if err := b.Commit(s.write); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+		// The log that Pebble begins a new database with is in a form in which
+		// damage looks like a torn tail. A flush ends it; the next one is not.
+		if err := s.db.Flush(); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+		return nil
 	}
 	if len(format) != 8 || be.Uint64(format) != Format {
 		return fmt.Errorf("open store: %s has format %s; this version of queued reads %d: use a newer one", s.dir, formatText(format), Format)
@@ -320,28 +332,6 @@ func (s *Store) scan(prefix, from []byte, f func(k, v []byte) error) error {
 		return fmt.Errorf("read store: %w", err)
 	}
 	return nil
-}
-
-// logger gives Pebble's words to slog and its fatal ones to Fatal: a failed
-// write is never tried again (design: failed sync).
-type logger struct {
-	log   *slog.Logger
-	fatal func(error)
-}
-
-func (l logger) Infof(format string, args ...any) {
-	l.log.Debug("pebble", "text", fmt.Sprintf(format, args...))
-}
-
-func (l logger) Errorf(format string, args ...any) {
-	l.log.Error("pebble", "text", fmt.Sprintf(format, args...))
-}
-
-func (l logger) Fatalf(format string, args ...any) {
-	err := fmt.Errorf("store failed: "+format, args...)
-	l.log.Error("store failed", "error", err)
-	l.fatal(err)
-	panic(err) // Fatal must not return
 }
 
 // Now is the last instant that was stored.

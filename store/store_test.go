@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -110,4 +112,8 @@ func steps(t failer, b *pebble.Batch) []string {
 		}
 	}
 	return out
+}
+
+func textLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
