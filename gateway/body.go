@@ -38,8 +38,13 @@ func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) 
 	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
+	giveUp := func() {
+		if r.ProtoMajor == 1 { // over HTTP/2 it is the stream alone that ends
+			x.header["Connection"] = closing
+		}
+	}
 	tooLarge := func() error {
-		x.header["Connection"] = closing
+		giveUp()
 		return queue.Errorf(queue.PayloadTooLarge, "the body of the request may have %d octets (six times limits.request-bytes and 64 KiB)", g.bodyBytes)
 	}
 	if r.ContentLength > g.bodyBytes {
@@ -55,7 +60,7 @@ func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) 
 		n, err := body.Read(x.in[len(x.in):cap(x.in)])
 		x.in = x.in[:len(x.in)+n]
 		if !g.pending.take(int64(n)) {
-			x.header["Connection"] = closing
+			giveUp()
 			return queue.Errorf(queue.ServiceUnavailable, "too many request bodies are being read at once (limits.pending-bytes-total)")
 		}
 		x.read += int64(n)
@@ -68,7 +73,7 @@ func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) 
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return tooLarge()
 		}
-		x.header["Connection"] = closing
+		giveUp()
 		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 			return queue.Errorf(queue.CannotParseRequest, "the body of the request did not arrive within %v", g.bodyTimeout)
 		}

@@ -95,6 +95,13 @@ func callerError(err error) *queue.Error {
 	return nil
 }
 
+// isServed reports whether err, of a generated handler, comes from a server and
+// so from the service, rather than from our marshaler.
+func isServed(err error) bool {
+	st, ok := status.FromError(err)
+	return ok && (len(st.Details()) > 0 || st.Code() != codes.InvalidArgument)
+}
+
 func known(code queue.Code, message string) *queue.Error {
 	if !slices.Contains(queue.Codes, code) || code == queue.InternalServerError {
 		return nil

@@ -26,10 +26,12 @@ type exchange struct {
 	in     []byte           // the body of the request
 	read   int64            // octets of it that are counted in gateway.pending
 
-	header http.Header // of the real answer
-	status int
-	out    []byte // the body of the answer
-	fault  error  // what the log must know and the client must not
+	header  http.Header // of the real answer
+	status  int
+	out     []byte     // the body of the answer
+	refused queue.Code // why, if the service was not asked
+	served  bool       // the service was asked
+	fault   error      // what the log must know and the client must not
 
 	// delivered is what out holds of deliveries. Until an octet of out has
 	// been handed to the socket they can be taken back.
@@ -84,6 +86,9 @@ var (
 // fail makes err the answer, in place of whatever there is.
 func (x *exchange) fail(err *queue.Error) {
 	x.status = statuses[err.Code]
+	if !x.served {
+		x.refused = err.Code
+	}
 	if after := retryAfter[err.Code]; after != nil {
 		x.header["Retry-After"] = after
 	}

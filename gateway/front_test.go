@@ -183,6 +183,41 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
+// Between them the gateway and the service are told of every request once.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	var refused []string
+	h := newHouse(t, Options{Loopback: true, Observe: func(face, operation string, code queue.Code, seconds float64) {
+		if face != service.FaceREST || seconds < 0 {
+			t.Errorf("face %s, %v s", face, seconds)
+		}
+		refused = append(refused, operation+" "+string(code))
+	}})
+	h.queue("orders")
+	for _, tt := range []struct{ method, target, body, want string }{
+		{"GET", "/nothing", "", " NotFound"},
+		{"PATCH", basePath + "/queues", "", " MethodNotAllowed"},
+		{"POST", orders + "/messages", "{", "PutMessages CannotParseRequest"},
+		{"POST", basePath + "/queues", "[]", "CreateQueue InvalidParameter"},
+		{"GET", basePath + "/queues?limit=x", "", "ListQueues InvalidParameter"},
+		{"GET", orders + "/messages?limit=x", "", "GetMessages InvalidParameter"},
+		// The service is told of these.
+		{"POST", orders + "/messages", `{"messages":[]}`, ""},
+		{"POST", orders + "/messages", `{"messages":[{"content":"a"}]}`, ""},
+		{"POST", basePath + "/queues", "{}", ""},
+		{"GET", basePath + "/queues/unknown", "", ""},
+		{"GET", orders, "", ""},
+		{"DELETE", orders + "/messages/x", "", ""},
+		{"GET", "/healthz", "", ""},
+	} {
+		refused = nil
+		ask(t, h.handler, tt.method, tt.target, tt.body)
+		if got := strings.Join(refused, ", "); got != tt.want {
+			t.Errorf("%s %s %s: told of %q, want %q", tt.method, tt.target, tt.body, got, tt.want)
+		}
+	}
+}
+
 func TestOwnPaths(t *testing.T) {
 	t.Parallel()
 	ready := true

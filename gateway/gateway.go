@@ -48,6 +48,12 @@ type Options struct {
 	// "": none but the host of each request.
 	PublicURL string
 
+	// Observe is told of every request that is refused before the service sees
+	// it, in the manner of service.Options.Observe, so that together the two are
+	// told of all: the face, the operation ("" if the path or the method has
+	// none), the code, how long it took. nil: nobody asks.
+	Observe func(face, operation string, code queue.Code, seconds float64)
+
 	// Ready is asked by GET /readyz; nil: always ready.
 	Ready func() bool
 
@@ -64,6 +70,7 @@ type gateway struct {
 	guard   guard
 	ids     requestIDs
 	ready   func() bool
+	observe func(face, operation string, code queue.Code, seconds float64)
 	log     *slog.Logger
 
 	bodyBytes    int64
@@ -94,6 +101,7 @@ func newGateway(svc hotService, admin queuev1.QueueAdminServiceServer, data queu
 		guard:        guard{loopback: o.Loopback},
 		ids:          newRequestIDs(),
 		ready:        o.Ready,
+		observe:      o.Observe,
 		log:          o.Logger,
 		bodyBytes:    6*cmp.Or(o.RequestBytes, 512<<10) + 64<<10,
 		bodyTimeout:  cmp.Or(o.BodyTimeout, 30*time.Second),
@@ -122,6 +130,7 @@ func newGateway(svc hotService, admin queuev1.QueueAdminServiceServer, data queu
 
 // ServeHTTP answers one request.
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
 	x := exchanges.Get().(*exchange)
 	x.ctx, x.header = r.Context(), w.Header()
 	x.caller = &service.Caller{Face: service.FaceREST, RequestID: g.ids.of(r.Header)}
@@ -130,6 +139,13 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.fault != nil {
 		g.log.LogAttrs(x.ctx, slog.LevelError, "internal error",
 			slog.String("opc_request_id", x.caller.RequestID), slog.Any("error", x.fault))
+	}
+	if x.refused != "" && g.observe != nil {
+		operation := ""
+		if x.route != nil {
+			operation = x.route.operation
+		}
+		g.observe(service.FaceREST, operation, x.refused, time.Since(began).Seconds())
 	}
 	if len(x.delivered) > 0 && (x.polled && !presence(r) || x.ctx.Err() != nil) {
 		// Nothing has left, so nothing was delivered: the messages go back,

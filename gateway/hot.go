@@ -101,6 +101,7 @@ func (g *gateway) putMessages(x *exchange, path map[string]string) error {
 	if err != nil {
 		return err
 	}
+	x.served = true
 	resp, err := g.service.PutMessages(x.ctx, service.PutMessagesRequest{
 		QueueRef: path[queueParam], Messages: messages, RetryToken: x.token, TextOnly: true,
 	})
@@ -127,6 +128,7 @@ func (g *gateway) getMessages(x *exchange, path map[string]string) (err error) {
 		return err
 	}
 	began := time.Now()
+	x.served = true
 	resp, err := g.service.GetMessages(x.ctx, r)
 	if err != nil {
 		return err
@@ -146,6 +148,7 @@ func (g *gateway) updateMessage(x *exchange, path map[string]string) error {
 	if r.VisibilityInSeconds, err = decodeUpdate(&x.reader, x.in); err != nil {
 		return err
 	}
+	x.served = true
 	resp, err := g.service.UpdateMessage(x.ctx, r)
 	if err != nil {
 		return err
@@ -159,6 +162,7 @@ func (g *gateway) updateMessages(x *exchange, path map[string]string) error {
 	if err != nil {
 		return err
 	}
+	x.served = true
 	resp, err := g.service.UpdateMessages(x.ctx, service.UpdateMessagesRequest{
 		QueueRef: path[queueParam], Entries: entries, ConsumerGroupID: optionalText(&x.query[0]),
 	})
@@ -179,6 +183,7 @@ func (g *gateway) updateMessages(x *exchange, path map[string]string) error {
 }
 
 func (g *gateway) deleteMessage(x *exchange, path map[string]string) error {
+	x.served = true
 	_, err := g.service.DeleteMessage(x.ctx, service.DeleteMessageRequest{
 		QueueRef:        path[queueParam],
 		Receipt:         queue.Receipt(path[receiptParam]),
@@ -192,6 +197,7 @@ func (g *gateway) deleteMessages(x *exchange, path map[string]string) error {
 	if err != nil {
 		return err
 	}
+	x.served = true
 	resp, err := g.service.DeleteMessages(x.ctx, service.DeleteMessagesRequest{
 		QueueRef: path[queueParam], Receipts: receipts, ConsumerGroupID: optionalText(&x.query[0]),
 	})

@@ -194,6 +194,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{&queuev1.CreateQueueDetails{}, `{"freeformTags":{"a":7}}`, "freeformTags.a must be a string, not a number"},
 		{&queuev1.CreateQueueDetails{}, `{"definedTags":{"a":"x"}}`, "definedTags.a must be an object, not a string"},
 		{&queuev1.CreateQueueDetails{}, `{"definedTags":{"a":{"b":[{"c":12345678901234567890}]}}}`, "definedTags.a.b[0].c is a number that cannot be kept exactly; write it as a string"},
+		{&queuev1.CreateQueueDetails{}, `{"definedTags":{"a":{"b":[` + strings.Repeat("1,", 5000) + `1]}}}`, "definedTags.a.b[4093] stands behind more than 4096 values, too many for tags"},
 		{&queuev1.CreateQueueDetails{}, `{"capabilities":["LARGE_MESSAGES"]}`, "capabilities[0] must be an object, not a string"},
 		{&queuev1.CreateQueueDetails{}, `{"capabilities":[{"isPrimaryConsumerGroupEnabled":"yes"}]}`, "capabilities[0].isPrimaryConsumerGroupEnabled must be a boolean, not a string"},
 		{&queuev1.PurgeQueueDetails{}, `{"purgeType":"SOME"}`, "purgeType must be one of NORMAL, DLQ, BOTH"},
@@ -203,7 +204,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{&queuev1.PurgeQueueDetails{}, `{"channelIds":"a"}`, "channelIds must be an array, not a string"},
 	} {
 		if err := unmarshal([]byte(tt.body), tt.m); queue.CodeOf(err) != queue.InvalidParameter || queue.MessageOf(err) != tt.text {
-			t.Errorf("%s: %v, want %q", tt.body, err, tt.text)
+			t.Errorf("%.100s: %v, want %q", tt.body, err, tt.text)
 		}
 	}
 }

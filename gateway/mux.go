@@ -21,7 +21,9 @@ func newMux() *runtime.ServeMux {
 	return runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
 		runtime.WithErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
-			w.(*exchange).refuse(err)
+			x := w.(*exchange)
+			x.served = isServed(err)
+			x.refuse(err)
 		}),
 		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, status int) {
 			w.(*exchange).refuse(fmt.Errorf("the mux has no handler (%d) for %s %s", status, r.Method, r.Pattern))
@@ -92,6 +94,7 @@ func (c codec) NewEncoder(w io.Writer) runtime.Encoder {
 // setHeaders turns fields of an answer that REST sends as headers into headers.
 func setHeaders(_ context.Context, w http.ResponseWriter, m proto.Message) error {
 	x := w.(*exchange)
+	x.served = true
 	if m, ok := m.(interface{ GetWorkRequestId() string }); ok {
 		x.set("Opc-Work-Request-Id", m.GetWorkRequestId())
 	}

@@ -205,6 +205,29 @@ func TestBodyTooLarge(t *testing.T) {
 	}
 }
 
+// The time for an answer is none for what the next request on the connection
+// is told before its own.
+func TestContinueLater(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, Options{WriteTimeout: 50 * time.Millisecond})
+	h.queue("orders")
+	c := dial(t, serve(t, h.handler, ServerOptions{}))
+	for range 2 {
+		c.send("POST /20210201/queues/orders/messages HTTP/1.1\nHost: localhost\nExpect: 100-continue\nContent-Length: 30\n\n")
+		if line, err := c.in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+			t.Fatal(line, err)
+		}
+		if _, err := c.in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		c.send(`{"messages":[{"content":"x"}]}`)
+		if a := c.read("POST"); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, Options{BodyTimeout: 300 * time.Millisecond})
@@ -289,14 +312,15 @@ func TestH2C(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	wantError(t, "broken", do("POST", basePath+"/queues/orders/messages", "{"), 400, "CannotParseRequest", "")
+	large := do("POST", basePath+"/queues/orders/messages", strings.Repeat(" ", 4<<20))
+	wantError(t, "large", large, 413, "PayloadTooLarge", "")
 }
 
 // leaving is a service whose client leaves while it works.
 type leaving struct {
 	panicking
-	left    func()
-	undone  atomic.Int32
-	waiting chan struct{}
+	left   func()
+	undone atomic.Int32
 }
 
 func (l *leaving) GetMessages(ctx context.Context, _ service.GetMessagesRequest) (service.GetMessagesResponse, error) {

@@ -63,7 +63,7 @@ func readMembers(r *wire.Reader, m protoreflect.Message) {
 
 func readMessage(r *wire.Reader, m protoreflect.Message) {
 	if s, ok := m.Interface().(*structpb.Struct); ok {
-		s.Fields = readStruct(r)
+		s.Fields = tagReader{r}.object()
 		return
 	}
 	if r.Object() {
@@ -132,8 +132,16 @@ func readScalar(r *wire.Reader, fd protoreflect.FieldDescriptor) protoreflect.Va
 	panic("the API has no requests with fields of kind " + fd.Kind().String())
 }
 
-// readStruct reads any object. Members that are null are absent.
-func readStruct(r *wire.Reader) map[string]*structpb.Value {
+// mostTagValues is how many values a body may have before a value of a defined
+// tag, which takes far more memory than its room in the body. The service
+// allows far fewer tags.
+const mostTagValues = 4096
+
+// tagReader reads an object of any members.
+type tagReader struct{ *wire.Reader }
+
+// object reads an object. Members that are null are absent.
+func (r tagReader) object() map[string]*structpb.Value {
 	fields := map[string]*structpb.Value{}
 	if !r.Object() {
 		return fields
@@ -144,12 +152,15 @@ func readStruct(r *wire.Reader) map[string]*structpb.Value {
 			return fields
 		}
 		if !r.Null() {
-			fields[string(name)] = readValue(r)
+			fields[string(name)] = r.value()
 		}
 	}
 }
 
-func readValue(r *wire.Reader) *structpb.Value {
+func (r tagReader) value() *structpb.Value {
+	if r.Values() > mostTagValues {
+		r.Refuse(queue.InvalidParameter, "stands behind more than %d values, too many for tags", mostTagValues)
+	}
 	switch r.Kind() {
 	case wire.Bool:
 		return structpb.NewBoolValue(r.Bool())
@@ -158,11 +169,11 @@ func readValue(r *wire.Reader) *structpb.Value {
 	case wire.String:
 		return structpb.NewStringValue(r.Text().String())
 	case wire.Object:
-		return structpb.NewStructValue(&structpb.Struct{Fields: readStruct(r)})
+		return structpb.NewStructValue(&structpb.Struct{Fields: r.object()})
 	case wire.Array:
 		list := &structpb.ListValue{}
 		for ok := r.Array() && r.More(); ok; ok = r.More() {
-			list.Values = append(list.Values, readValue(r))
+			list.Values = append(list.Values, r.value())
 		}
 		return structpb.NewListValue(list)
 	default:

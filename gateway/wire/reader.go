@@ -87,6 +87,9 @@ func (r *Reader) Reset(body []byte) {
 // JSON, InvalidParameter for what is not the value that was asked for.
 func (r *Reader) Err() error { return r.err }
 
+// Values is how many values have been read so far, open ones counted.
+func (r *Reader) Values() int { return r.values }
+
 // Empty reports whether the body holds nothing but blanks.
 func (r *Reader) Empty() bool {
 	r.blanks()
