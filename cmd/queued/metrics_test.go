@@ -66,6 +66,8 @@ func TestMetrics(t *testing.T) {
 	s.call(t, http.MethodPost, messages, `{"messages":[{"content":"a"},{"content":"bc"},{"content":"later","delayInSeconds":60}]}`, 200)
 	s.call(t, http.MethodGet, messages+"?limit=1", "", 200)
 	s.call(t, http.MethodGet, strings.Replace(messages, "orders", "nobody", 1), "", 404)
+	s.call(t, http.MethodPost, messages, `{"messages":`, 400) // refused before a use case sees it
+	s.call(t, http.MethodGet, "http://"+s.rest+"/nowhere", "", 404)
 
 	families := scrape(t, s.admin)
 	for name, want := range map[string]struct {
@@ -170,6 +172,7 @@ func TestMetrics(t *testing.T) {
 	}
 	wantRequests := map[string]float64{
 		"OK,rest,PutMessages": 1, "OK,rest,GetMessages": 1, "NotAuthorizedOrNotFound,rest,GetMessages": 1,
+		"CannotParseRequest,rest,PutMessages": 1, "NotFound,rest,": 1,
 	}
 	if diff := cmp.Diff(wantRequests, samples(families["queued_requests_total"])); diff != "" {
 		t.Errorf("queued_requests_total (-want +got):\n%s", diff)

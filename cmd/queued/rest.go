@@ -22,6 +22,7 @@ func (s *server) rest(l *listener) (*face, error) {
 		PendingBytes: s.cfg.Limits.PendingBytesTotal,
 		Loopback:     loopback,
 		PublicURL:    s.cfg.PublicURL,
+		Observe:      s.metrics.request,
 		Ready:        s.ready.Load,
 		Logger:       s.log,
 	})
