@@ -147,7 +147,7 @@ type Lane struct {
 	Key LaneKey // in the key of the row
 
 	Cursor    queue.MessageID // fresh ones are above it
-	Oldest    queue.MessageID // no message of the lane is below it
+	Oldest    queue.MessageID // no message that expires in id order is below it
 	Returning queue.MessageID // no v row of the lane is below it
 	LastAfter queue.Instant   // the largest expiry in id order so far
 
