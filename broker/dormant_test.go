@@ -33,9 +33,11 @@ func TestDormantDeadLanes(t *testing.T) {
 		}
 		check := func(want int) {
 			t.Helper()
-			if want > 0 && x.b.dormant < want-x.o.DeadLanes {
-				t.Errorf("%d lanes of %d are dormant", x.b.dormant, want)
-			}
+			x.b.do(func(g *group) {
+				if want > 0 && g.b.dormant < want-x.o.DeadLanes {
+					t.Errorf("%d lanes of %d are dormant", g.b.dormant, want)
+				}
+			})
 			x.want(id, fmt.Sprintf("visible 0 in flight 0 delayed 0 bytes 0, dead visible %d in flight 0 bytes %d", want, want))
 			if got := x.b.Channels(id, true, channels.Filter{}, "", 1000); len(got) != want {
 				t.Errorf("%d channels, want %d", len(got), want)
