@@ -97,8 +97,9 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	done
 
 .PHONY: bench
-bench: ## run the benchmarks (BENCH=regexp)
+bench: ## run the benchmarks, of the whole server too (BENCH=regexp)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	cd e2e && $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 3s ./bench
 
 .PHONY: clean
 clean: ## remove what the targets above made
