@@ -17,6 +17,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -234,6 +235,32 @@ func (s *Server) Ended() <-chan struct{} { return s.done }
 func (s *Server) CPU() time.Duration {
 	<-s.done
 	return s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
+}
+
+// Metric reads one sample of /metrics by its name with all its labels, as in
+// queued_queue_messages{queue="orders",state="visible"}. Ok is false if it is
+// not there.
+func (s *Server) Metric(name string) (value float64, ok bool) {
+	s.t.Helper()
+	resp, err := http.Get(s.Admin + "/metrics")
+	if err != nil {
+		s.t.Fatalf("read metrics: %v", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatalf("read metrics: %v", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, name+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+			if err != nil {
+				s.t.Fatalf("%s: %v", line, err)
+			}
+			return value, true
+		}
+	}
+	return 0, false
 }
 
 // Logs is all that the server has written, over all restarts.

@@ -112,7 +112,7 @@ func TestHTTP2(t *testing.T) {
 // waiting is nil when so many polls are open.
 func waiting(t *testing.T, s *server.Server, want float64) error {
 	t.Helper()
-	n, ok := gauge(t, s, "queued_waiters")
+	n, ok := s.Metric("queued_waiters")
 	if !ok {
 		t.Fatal("there is no queued_waiters")
 	}

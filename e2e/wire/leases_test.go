@@ -168,7 +168,7 @@ func TestShortLife(t *testing.T) {
 	if n := c.Stats(t, q).DLQ; n.Visible+n.InFlight != 0 {
 		t.Errorf("expiry filled the dead letter queue: %+v", n)
 	}
-	if n, ok := gauge(t, s, `queued_messages_total{event="expired",queue="price-ticks"}`); !ok || n != 2 {
+	if n, ok := s.Metric(`queued_messages_total{event="expired",queue="price-ticks"}`); !ok || n != 2 {
 		t.Errorf("%v messages expired, want 2", n)
 	}
 }
@@ -229,7 +229,7 @@ func TestCounts(t *testing.T) {
 	if err := holds(t, c, q, visible(500)); err != nil {
 		t.Error(err)
 	}
-	if n, ok := gauge(t, s, `queued_messages_total{event="expired",queue="sms-out"}`); !ok || n != 1000 {
+	if n, ok := s.Metric(`queued_messages_total{event="expired",queue="sms-out"}`); !ok || n != 1000 {
 		t.Errorf("%v messages expired, want 1000", n)
 	}
 	for {

@@ -9,7 +9,6 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -119,29 +118,4 @@ func holds(t *testing.T, c *rest.Conn, queue string, want rest.Stats) error {
 		return fmt.Errorf("%s holds %+v, want %+v", queue, got, want)
 	}
 	return nil
-}
-
-// gauge reads a sample of /metrics by its name with labels; false if it is not
-// there.
-func gauge(t *testing.T, s *server.Server, name string) (float64, bool) {
-	t.Helper()
-	resp, err := http.Get(s.Admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			var f float64
-			if _, err := fmt.Sscan(value, &f); err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-			return f, true
-		}
-	}
-	return 0, false
 }
