@@ -106,19 +106,23 @@ type Recorder struct {
 	h  History
 }
 
-// Publish, Deliver, Lose, Update and Delete add one entry.
+// Publish adds an attempt to publish a message.
 func (r *Recorder) Publish(p Publish) {
 	r.add(func(h *History) { h.Publishes = append(h.Publishes, p) })
 }
 
+// Deliver adds what one receive gave.
 func (r *Recorder) Deliver(d ...Delivery) {
 	r.add(func(h *History) { h.Deliveries = append(h.Deliveries, d...) })
 }
 
+// Lose adds a receive that got no answer.
 func (r *Recorder) Lose(l Lost) { r.add(func(h *History) { h.Lost = append(h.Lost, l) }) }
 
+// Update adds a change of visibility.
 func (r *Recorder) Update(u Update) { r.add(func(h *History) { h.Updates = append(h.Updates, u) }) }
 
+// Delete adds a delete.
 func (r *Recorder) Delete(d Delete) { r.add(func(h *History) { h.Deletes = append(h.Deletes, d) }) }
 
 func (r *Recorder) add(f func(*History)) {

@@ -267,13 +267,13 @@ func TestAdditions(t *testing.T) {
 	// Its own visibility, unless the consumer names one.
 	put(200, `,"visibilityInSeconds":100`)
 	m = c.get(q)
-	if d := m[0].VisibleAfter.Sub(time.Now()); d < 90*time.Second || d > 101*time.Second {
+	if d := time.Until(m[0].VisibleAfter.Time); d < 90*time.Second || d > 101*time.Second {
 		t.Errorf("hidden for %v", d)
 	}
 	c.delete(q, m[0])
 	put(200, `,"visibilityInSeconds":100`)
 	m = c.get(q, hidden(5))
-	if d := m[0].VisibleAfter.Sub(time.Now()); d > 6*time.Second {
+	if d := time.Until(m[0].VisibleAfter.Time); d > 6*time.Second {
 		t.Errorf("hidden for %v", d)
 	}
 	c.delete(q, m[0])

@@ -38,8 +38,10 @@ func TestRoom(t *testing.T) {
 		}
 		return err != nil
 	}
-	if full() || full() || !full() {
-		t.Fatal("of 100 octets not just two messages of 40 were taken")
+	for n, want := range []bool{false, false, true} {
+		if full() != want {
+			t.Fatalf("message %d of 40 octets: refused %v", n+1, !want)
+		}
 	}
 	// In flight it counts, in the dead letter queue it counts, deleted not.
 	c.get(q, limit(1), hidden(0))

@@ -51,16 +51,6 @@ func field(t *testing.T, object json.RawMessage, name string) json.RawMessage {
 	return m[name]
 }
 
-// first is the first entry of a JSON array.
-func first(t *testing.T, array json.RawMessage) json.RawMessage {
-	t.Helper()
-	var a []json.RawMessage
-	if err := json.Unmarshal(array, &a); err != nil || len(a) == 0 {
-		t.Fatalf("%s: %v", rest.Clip(array), err)
-	}
-	return a[0]
-}
-
 var requestID = regexp.MustCompile(`^[!-~]{1,128}/[0-9A-F]{16}/[0-9A-F]{16}$`)
 
 // proper checks what every answer has: a request id, a date, JSON or nothing,
