@@ -27,7 +27,7 @@ func (w *world) acts() []wantAct {
 		{10, "delete", w.delete}, {10, "volley", w.volley}, {8, "publishMany", w.publishMany}, {5, "poll", w.poll},
 		{5, "publishOnce", w.publishOnce}, {4, "undeliver", w.undeliver}, {4, "abandon", w.abandon},
 		{4, "changeLimit", w.changeLimit}, {3, "restart", w.restart}, {3, "crash", w.crash},
-		{2, "sleepLong", w.sleepLong}, {2, "purge", w.purge}, {1, "deleteQueue", w.deleteQueue}, {4, "get", w.get},
+		{8, "stall", w.stall}, {2, "sleepLong", w.sleepLong}, {2, "purge", w.purge}, {1, "deleteQueue", w.deleteQueue}, {4, "get", w.get},
 	}
 }
 
@@ -299,7 +299,7 @@ func (w *world) get() {
 	q := w.queue()
 	r := w.newGet(q)
 	w.note("get from %s dead %v filter %q most %d hidden %v octets %d", q.ID, r.Dead, r.Filter, r.Limit, r.Visibility, r.MaxBytes)
-	w.received(w.ask(q, r), true)
+	w.received(w.ask(q, r), w.now(), true)
 	w.settle(w.now())
 }
 
@@ -323,13 +323,12 @@ func (w *world) roomFor(q *wantQueue) int64 {
 
 // received takes a get into the model. When alone, the get was the only thing
 // asked for, so an empty answer means that there was nothing.
-func (w *world) received(g got, alone bool) {
+func (w *world) received(g got, now queue.Instant, alone bool) {
 	w.t.Helper()
 	if g.err != nil {
 		w.fail("get: %v", g.err)
 	}
 	w.note("  got %s", ids(g.out))
-	now := w.now()
 	room := w.roomFor(g.q)
 	if alone && len(g.out) == 0 && (g.Visibility == 0 || room > 0) {
 		for _, m := range w.these(g.q, g.Dead, g.Filter) {
@@ -444,7 +443,14 @@ func (w *world) poll() {
 			w.fail("a poll was answered at %s with %s, and message %d was visible from %s: %+v", now, ids(g.out), m.id, since, m)
 		}
 	}
-	// What was delivered may have become visible during the wait.
+	w.servedLater(g, now)
+	w.settle(began)
+}
+
+// servedLater takes a get into the model that waited until now, so that what
+// it was given may have become visible meanwhile.
+func (w *world) servedLater(g got, now queue.Instant) {
+	w.t.Helper()
 	for _, d := range g.out {
 		m, known := w.messages[d.ID]
 		switch {
@@ -452,13 +458,62 @@ func (w *world) poll() {
 		case m.state == inFlight && m.until <= now && !m.exhausted(), m.state == delayed && m.due <= now:
 			m.state = visible
 			w.messages[d.ID] = m
-			w.hits["poll served by time"]++
+			w.hits["served by time"]++
 		default:
 			w.mayHaveDied(g, &d)
 		}
 	}
-	w.received(g, false)
-	w.settle(began)
+	w.received(g, now, false)
+}
+
+// stall lets reads of windows wait while other things happen, and a get for
+// which something is to be read.
+func (w *world) stall() {
+	q := w.queue()
+	r := w.newGet(q)
+	w.note("reads stall, and a get from %s: dead %v filter %q most %d hidden %v", q.ID, r.Dead, r.Filter, r.Limit, r.Visibility)
+	gate := make(chan struct{})
+	w.b.reads.add(func() { <-gate })
+	w.pending = make(chan got, 1)
+	go func() { w.pending <- w.ask(q, r) }()
+	w.settle(w.now())
+	if w.pending != nil {
+		w.hits["a get for which something is read"]++
+	}
+	for range 1 + w.roll("meanwhile", 5) {
+		w.act([]wantAct{
+			{4, "publish", w.publish}, {4, "update", w.update}, {4, "delete", w.delete}, {2, "undeliver", w.undeliver},
+			{4, "sleep", w.sleep}, {1, "changeLimit", w.changeLimit}, {1, "purge", w.purge},
+		})
+	}
+	w.note("reads go on")
+	close(gate)
+	w.settle(w.now())
+	if w.pending != nil {
+		w.fail("a get that does not wait is not answered")
+	}
+}
+
+// collect takes the answer of a get that stalled into the model.
+func (w *world) collect() {
+	w.t.Helper()
+	select {
+	case g := <-w.pending:
+		w.pending = nil
+		at := w.now()
+		if len(g.out) > 0 {
+			m := w.messages[g.out[0].ID]
+			at = g.out[0].VisibleAfter.Add(-max(g.Visibility, 0))
+			if g.Visibility < 0 && m.q != nil {
+				at = at.Add(-cmp.Or(m.Visibility, m.q.Visibility))
+			}
+		}
+		if at > w.now() {
+			w.fail("a get was answered at %s", at)
+		}
+		w.servedLater(g, at)
+	default:
+	}
 }
 
 // mayHaveDied moves a message in the model that had moved to the dead letter
@@ -686,7 +741,7 @@ func (w *world) abandon() {
 	}
 	if g.err == nil {
 		w.hits["served before it was abandoned"]++
-		w.received(g, true)
+		w.received(g, w.now(), true)
 	} else if g.err != context.Canceled || len(g.out) > 0 {
 		w.fail("an abandoned get: %v, %v", g.out, g.err)
 	}
@@ -873,7 +928,7 @@ func (w *world) finish() {
 		for _, dead := range []bool{false, true} {
 			for {
 				g := w.ask(q, ReceiveRequest{Queue: q.ID, Dead: dead, Limit: 20, Visibility: time.Hour})
-				w.received(g, true)
+				w.received(g, w.now(), true)
 				w.settle(w.now())
 				if len(g.out) == 0 {
 					break

@@ -404,3 +404,54 @@ func TestFC21WallJumpsAcrossRestart(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkFC13Head is the time a get takes where a hundred thousand messages
+// have been published and deleted before it: with a hit, and on an empty
+// channel beside it.
+func BenchmarkFC13Head(b *testing.B) {
+	br, id := onDisk(b)
+	x := &bench{t: b, b: br}
+	hot := filter("hot")
+	churn := func(n int) {
+		for range n / 200 {
+			m := make([]queue.NewMessage, 200)
+			for i := range m {
+				m[i].Channel, m[i].Body = "hot", make([]byte, 200)
+			}
+			if _, err := br.Publish(b.Context(), PublishRequest{Queue: id, Messages: m}); err != nil {
+				b.Fatal(err)
+			}
+			got, err := br.Receive(b.Context(), ReceiveRequest{Queue: id, Filter: hot, Limit: 200, Visibility: time.Hour})
+			if err != nil {
+				b.Fatal(err)
+			}
+			x.deleteAll(id, got)
+		}
+	}
+	measure := func(name, channel string) {
+		b.Run(name, func(b *testing.B) {
+			var times []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				got, err := br.Receive(b.Context(), ReceiveRequest{Queue: id, Filter: filter(channel), Limit: 1, Visibility: time.Hour})
+				if err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(began))
+				if len(got) > 0 {
+					x.deleteAll(id, got)
+					x.put(id, channel, "next")
+				}
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+	x.put(id, "hot", make([]string, 1000)...)
+	measure("hit/before", "hot")
+	measure("empty/before", "cold")
+	churn(100_000)
+	measure("hit/after", "hot")
+	measure("empty/after", "cold")
+}

@@ -57,7 +57,7 @@ func TestModel(t *testing.T) {
 	for _, what := range []string{
 		"delivered", "lapsed", "due", "expired", "buried", "buried after the limit was lowered", "deleted",
 		"deleted after its lease", "stale delete", "updated", "stale update", "undelivered", "purged", "queue deleted",
-		"publish refused", "retry token honoured", "poll served by time", "volleys",
+		"publish refused", "retry token honoured", "served by time", "a get for which something is read", "volleys",
 		"fresh ones on disk only", "returned ones on disk only", "a lane not loaded", "parked ones", "dormant lanes",
 	} {
 		if hits[what] == 0 {

@@ -48,6 +48,8 @@ type world struct {
 	openedAt                    queue.Instant
 	holdFrom, holdTo, holdUntil queue.Instant
 
+	pending chan got // a get that waits for a read; nil: none
+
 	history []string
 	hits    map[string]int // what has been exercised
 
@@ -330,6 +332,7 @@ func same(c *census, m want, row *found) error {
 func (w *world) settle(looked queue.Instant) {
 	w.t.Helper()
 	synctest.Wait()
+	w.collect()
 	w.step()
 	c, err := takeCensus(w.s, false)
 	if err != nil {
@@ -436,8 +439,12 @@ func (w *world) compare() {
 			w.fail("the oldest of %s is %v old (%v), want %v", q.ID, got, err, age)
 		}
 	}
+	waiters := int64(0)
+	if w.pending != nil {
+		waiters = 1
+	}
 	snap := w.b.Snapshot()
-	if snap.InFlight != all.InFlight || snap.Bytes != all.Bytes || snap.Waiters != 0 || len(snap.Queues) != len(w.queues) {
+	if snap.InFlight != all.InFlight || snap.Bytes != all.Bytes || snap.Waiters != waiters || len(snap.Queues) != len(w.queues) {
 		w.fail("the snapshot is %+v, want %+v and %d queues", snap, all, len(w.queues))
 	}
 }
