@@ -324,7 +324,11 @@ func build() (string, error) {
 		return "", errors.New("the sources are not to be found")
 	}
 	root := filepath.Dir(filepath.Dir(filepath.Dir(here)))
-	dir, err := os.MkdirTemp("", "queued-e2e-")
+	shared := filepath.Join(root, ".build", "e2e")
+	if err := os.MkdirAll(shared, 0o755); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(shared, "run-")
 	if err != nil {
 		return "", err
 	}
@@ -333,10 +337,24 @@ func build() (string, error) {
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/queued")
+	// The packages of tests that run at the same time link it once: the go
+	// command leaves a binary alone that is up to date. Each keeps a name of its
+	// own for it, so that nobody's binary is exchanged under way.
+	target := path
+	unlock, ok := lock(filepath.Join(shared, "lock"))
+	if ok {
+		defer unlock()
+		target = filepath.Join(shared, "queued")
+	}
+	cmd := exec.Command("go", "build", "-o", target, "./cmd/queued")
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, text)
+	}
+	if target != path {
+		if err := os.Link(target, path); err != nil {
+			return "", err
+		}
 	}
 	return path, nil
 }
