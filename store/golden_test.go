@@ -107,6 +107,19 @@ func keyExamples() []string {
 
 func TestKeysArePinned(t *testing.T) { golden(t, "keys.golden", keyExamples()) }
 
+// TestKeysAreDocumented finds every example in the page that explains it.
+func TestKeysAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/keys.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range keyExamples() {
+		if name, key, _ := strings.Cut(line, ": "); !strings.Contains(string(page), "`"+key+"`") {
+			t.Errorf("docs/keys.md does not show the key %s: %s", name, key)
+		}
+	}
+}
+
 // rowExample is one value: how it is written, and how it is read back.
 type rowExample struct {
 	name  string
