@@ -12,8 +12,8 @@ var errCorrupt = errors.New("damaged record")
 // record has one method that names its fields, and the coder writes them or
 // reads them. So an encoder and its decoder cannot disagree.
 //
-// Reading never takes more memory than the input is long, and stops at the
-// first thing that is wrong.
+// Reading takes memory in proportion to the input at most, whatever counts and
+// lengths the input claims, and stops at the first thing that is wrong.
 type coder struct {
 	b       []byte // written so far, or still to read
 	reading bool

@@ -10,4 +10,6 @@
 // what is there and repairs nothing.
 //
 // keys.go draws the keys, record.go the values, changeset.go the effects.
+// folder.go and damage.go look at a folder before it is opened; check.go
+// recounts a store that is open.
 package store
