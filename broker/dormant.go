@@ -192,6 +192,23 @@ func (g *group) giveUp(row store.Lane) {
 	g.after = append(g.after, func() { b.remover.add(removal{lane: row.ID, walk: true}) })
 }
 
+// giveUpMarked gives a lane up that was purged while it was dormant and that
+// the remover has not come to: its row is about to be written over.
+func (g *group) giveUpMarked(key store.LaneKey) {
+	row, found, err := g.b.store.Lane(key)
+	if err != nil {
+		g.b.fail(err)
+	}
+	for i := range g.cs.GoneLanes {
+		if g.cs.GoneLanes[i].ID == row.ID {
+			return // in this group
+		}
+	}
+	if found && g.b.lanes[row.ID] == nil {
+		g.giveUp(row)
+	}
+}
+
 // removeDormant gives up, one after the other, the dead lanes of a queue that
 // a purge has marked.
 func (b *Broker) removeDormant(ctx context.Context, n store.QueueNumber) {

@@ -116,3 +116,40 @@ func TestDormantDeadLanes(t *testing.T) {
 		check(0)
 	})
 }
+
+// A dead lane that was purged while it was dormant, and made anew before the
+// remover came, left the rows of the old one behind for ever.
+func TestPurgedDormantLaneMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &bench{t: t, fs: testdisk.New(), dir: "data", o: Options{Checked: true, DeadLanes: 2}}
+		x.so.FS, x.so.QuietScheduler = x.fs, true
+		x.open()
+		defer func() { x.close() }()
+		id := x.queue("orders", func(q *queue.Queue) { q.DeadLetterDeliveryCount = 1 })
+		kill := func(n int) {
+			for i := range n {
+				x.put(id, fmt.Sprintf("c%d", i), "x")
+			}
+			for got := 0; got < n; {
+				got += len(x.get(ReceiveRequest{Queue: id, Visibility: time.Second}))
+			}
+			time.Sleep(5 * time.Second)
+		}
+		kill(8)
+		if x.b.dormant == 0 {
+			t.Fatal("none is dormant")
+		}
+		x.b.remover = newWorker[removal]() // the remover is slow
+		if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, queue.PurgeDLQ, nil); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		kill(8)
+		x.close()
+		x.open()
+		time.Sleep(time.Minute)
+		if err := x.s.Check(); err != nil {
+			t.Error(err)
+		}
+		x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 8 in flight 0 bytes 8")
+	})
+}

@@ -85,6 +85,9 @@ func (g *group) lane(q *queueState, dead bool, channel string) *lane {
 	}
 	g.changes++
 	key := store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}
+	if dead && q.deadThrough > 0 {
+		g.giveUpMarked(key)
+	}
 	g.b.state.Lane++
 	g.cs.State.Lane = g.b.state.Lane
 	l := newLane(g.b.windows.each, q, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
