@@ -103,10 +103,34 @@ func (c *client) maybe(n int) bool { return c.rand.IntN(n) == 0 }
 // begun under a retry token.
 func (c *client) produce() {
 	defer c.drop()
+	var earlier []*publish // answered, under a token
 	for n := 0; c.serving.Err() == nil; n++ {
-		c.publish(n)
+		p := c.publish(n)
+		o := c.send(p)
+		for tries := 1; p.token != "" && o != history.Done; tries++ {
+			if tries == 10_000 {
+				c.odd.Store("a publish under a token is never answered", true)
+				return
+			}
+			o = c.send(p)
+		}
+		if p.token != "" {
+			earlier = append(earlier, p)
+		}
+		// Once more, now or when the server is another process, as if the
+		// answer had not come.
+		if len(earlier) > 0 && c.maybe(5) {
+			c.send(earlier[c.rand.IntN(len(earlier))])
+		}
 		time.Sleep(time.Duration(c.rand.IntN(30)) * time.Millisecond)
 	}
+}
+
+// publish is one request of one or more attempts.
+type publish struct {
+	entries []entry
+	body    string
+	token   string // "": none, and one attempt only
 }
 
 type entry struct {
@@ -115,15 +139,15 @@ type entry struct {
 	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
-// publish sends one request, with a retry token until it has an answer.
-func (c *client) publish(n int) {
-	entries := make([]entry, 1+c.rand.IntN(6))
-	for i := range entries {
+// publish makes the nth request of a client.
+func (c *client) publish(n int) *publish {
+	p := &publish{entries: make([]entry, 1+c.rand.IntN(6))}
+	for i := range p.entries {
 		size := c.rand.IntN(300)
 		if c.maybe(50) {
 			size = 20_000
 		}
-		e := &entries[i]
+		e := &p.entries[i]
 		e.Content = fmt.Sprintf("%s-%d-%d %s", c.name, n, i, strings.Repeat("·", size))
 		if c.maybe(10) {
 			e.Delay = 1 + c.rand.IntN(longest)
@@ -132,50 +156,53 @@ func (c *client) publish(n int) {
 			e.Metadata = map[string]any{"channelId": fmt.Sprint("c", c.rand.IntN(6))}
 		}
 	}
-	body, err := json.Marshal(map[string]any{"messages": entries})
+	body, err := json.Marshal(map[string]any{"messages": p.entries})
 	if err != nil {
 		panic(err)
 	}
-	var token string
-	var headers []string
+	p.body = string(body)
 	if c.maybe(2) {
-		token = fmt.Sprintf("%s-%d", c.name, n)
-		headers = append(headers, "opc-retry-token: "+token)
+		p.token = fmt.Sprintf("%s-%d", c.name, n)
 	}
-	for again := false; ; {
-		start := time.Now()
-		a, err := c.do("POST", "/queues/"+queue+"/messages", string(body), headers...)
-		if errors.Is(err, errNotSent) {
-			continue
+	return p
+}
+
+// send makes one attempt and records it.
+func (c *client) send(p *publish) history.Outcome {
+	var headers []string
+	if p.token != "" {
+		headers = append(headers, "opc-retry-token: "+p.token)
+	}
+	start := time.Now()
+	a, err := c.do("POST", "/queues/"+queue+"/messages", p.body, headers...)
+	if errors.Is(err, errNotSent) {
+		return history.Refused
+	}
+	outcome := c.outcome("publish", a, err)
+	var r struct {
+		Messages []struct {
+			ID          int64
+			ExpireAfter time.Time
 		}
-		outcome := c.outcome("publish", a, err)
-		var r struct {
-			Messages []struct {
-				ID          int64
-				ExpireAfter time.Time
-			}
+	}
+	if outcome == history.Done {
+		if err := json.Unmarshal(a.Body, &r); err != nil || len(r.Messages) != len(p.entries) {
+			c.unexpected("publish", a)
+			return history.Doubt
+		}
+	}
+	end := time.Now()
+	for i, e := range p.entries {
+		h := history.Publish{
+			Content: e.Content, Token: p.token, Delay: time.Duration(e.Delay) * time.Second,
+			Start: start, End: end, Outcome: outcome,
 		}
 		if outcome == history.Done {
-			if err := json.Unmarshal(a.Body, &r); err != nil || len(r.Messages) != len(entries) {
-				c.unexpected("publish", a)
-				return
-			}
+			h.ID, h.Expire = r.Messages[i].ID, r.Messages[i].ExpireAfter
 		}
-		for i, e := range entries {
-			p := history.Publish{
-				Content: e.Content, Token: token, Delay: time.Duration(e.Delay) * time.Second,
-				Start: start, End: time.Now(), Outcome: outcome,
-			}
-			if outcome == history.Done {
-				p.ID, p.Expire = r.Messages[i].ID, r.Messages[i].ExpireAfter
-			}
-			c.rec.Publish(p)
-		}
-		if token == "" || outcome == history.Done && (again || !c.maybe(8)) {
-			return
-		}
-		again = outcome == history.Done // once more, as if the answer had not come
+		c.rec.Publish(h)
 	}
+	return outcome
 }
 
 // receipt is a delivery that is kept for later.
