@@ -29,14 +29,15 @@ func withConn(ctx context.Context, nc net.Conn) context.Context {
 }
 
 // presence reports false when the client of r is known to have gone. Over
-// HTTP/2 it waits, catchUp at most, until what has arrived is read, since a
-// reset of the stream may be among it; then the context of r has ended.
+// HTTP/2 and TLS it waits, catchUp at most, until what has arrived is read,
+// since a reset of the stream or the end of the session may be among it; then
+// the context of r has ended.
 func presence(r *http.Request) bool {
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if !ok {
 		return true // a listener of a test, or one that was not wrapped
 	}
-	if r.ProtoMajor < 2 {
+	if r.ProtoMajor < 2 && r.TLS == nil {
 		var one [1]byte
 		_, open := c.peek(one[:])
 		return open
