@@ -52,7 +52,12 @@ func Open(addr string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c, addr: addr, r: bufio.NewReader(c)}, nil
+	return Over(c, addr), nil
+}
+
+// Over speaks over a connection that is there already; addr is what Host says.
+func Over(c net.Conn, addr string) *Conn {
+	return &Conn{Conn: c, addr: addr, r: bufio.NewReader(c)}
 }
 
 // Dial is Open for a test, which fails if there is no connection and closes

@@ -2,14 +2,22 @@ package wire
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +161,8 @@ func TestGonePolls(t *testing.T) {
 		"process killed":      pollProcess,
 		"connection closed":   pollConns(1, func(c *rest.Conn) { c.Close() }),
 		"connection reset":    pollConns(1, func(c *rest.Conn) { c.Reset() }),
+		"TLS":                 pollConns(1, func(c *rest.Conn) { c.Close() }),
+		"TLS cut":             pollConns(1, func(c *rest.Conn) { c.Conn.(*tls.Conn).NetConn().Close() }),
 		"sending half closed": pollConns(1, func(c *rest.Conn) { _ = c.Conn.(*net.TCPConn).CloseWrite() }),
 		"stream reset":        pollStreams(1),
 		"200 connections":     pollConns(200, func(c *rest.Conn) { c.Reset() }),
@@ -160,8 +170,12 @@ func TestGonePolls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := server.Start(t, "--create-queue", "bay-doors,visibility=600", "--limits-profile", "unthrottled")
-			c, second := rest.Dial(t, s.REST), rest.Dial(t, s.REST)
+			args := []string{"--create-queue", "bay-doors,visibility=600", "--limits-profile", "unthrottled"}
+			if strings.HasPrefix(name, "TLS") {
+				args = append(args, certificate(t)...)
+			}
+			s := server.Start(t, args...)
+			c, second := dial(t, s), dial(t, s)
 			for round := range 6 {
 				begin(t, s)()
 				// At once, when the server may not have seen yet that the client
@@ -188,6 +202,51 @@ func TestGonePolls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// dial connects to a server, by TLS if that is what it serves.
+func dial(t *testing.T, s *server.Server) *rest.Conn {
+	t.Helper()
+	addr, secure := strings.CutPrefix(s.REST, "https://")
+	if !secure {
+		return rest.Dial(t, s.REST)
+	}
+	// The certificate was made a moment ago for this server and nobody else.
+	c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return rest.Over(c, addr)
+}
+
+// certificate makes one for a server, and the flags that name it.
+func certificate(t *testing.T) []string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags []string
+	for flag, block := range map[string]*pem.Block{
+		"tls-cert": {Type: "CERTIFICATE", Bytes: der}, "tls-key": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		file := filepath.Join(t.TempDir(), flag+".pem")
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--"+flag, file)
+	}
+	return flags
 }
 
 // poll begins polls and returns, when the server knows of them, what makes
@@ -225,7 +284,7 @@ func pollConns(n int, end func(*rest.Conn)) poll {
 		t.Helper()
 		conns := make([]*rest.Conn, n)
 		for i := range conns {
-			conns[i] = rest.Dial(t, s.REST)
+			conns[i] = dial(t, s)
 			if err := conns[i].Send("GET", pollQuery, ""); err != nil {
 				t.Fatal(err)
 			}
