@@ -13,9 +13,10 @@ import (
 // Listener wraps l so that the few answers which net/http gives by itself,
 // before any handler is asked, have the shape of all others: an OCI error body
 // and an opc-request-id. Those are the answers to requests that are no HTTP (a
-// broken percent-encoding in the path among them), to headers over their bound
-// and to expectations nobody knows. net/http writes each of them in one piece
-// and then closes the connection; everything else passes as it is.
+// broken percent-encoding in the path among them), to headers over their bound,
+// and to expectations, transfer encodings and versions of HTTP that are not
+// served. net/http writes each of them in one piece and then closes the
+// connection; everything else passes as it is.
 //
 // Wrap the plain listener, also below TLS, where it has no effect.
 func Listener(l net.Listener) net.Listener {
@@ -52,7 +53,7 @@ func (c *conn) CloseWrite() error {
 }
 
 var (
-	plainStart = []byte("HTTP/1.1 4")
+	plainStart = []byte("HTTP/1.1 ")
 	plainEnd   = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 	notExpect  = []byte("HTTP/1.1 417 Expectation Failed\r\n")
 )
@@ -80,6 +81,8 @@ func (c *conn) answer(line []byte) []byte {
 		code, message = queue.InvalidParameter, "the headers of the request are too long (limits.header-bytes)"
 	case "417":
 		code, message = queue.InvalidParameter, "the header expect may only be 100-continue"
+	case "501":
+		code, message = queue.MethodNotImplemented, "the header transfer-encoding may only be chunked"
 	}
 	// The text of net/http behind the status repeats what the client sent.
 	if status, text, ok := bytes.Cut(line, []byte(": ")); ok {

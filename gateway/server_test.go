@@ -147,6 +147,8 @@ func TestAnswersBeforeTheHandler(t *testing.T) {
 		{"this is nonsense and no HTTP at all\n\n", 400, "CannotParseRequest", ""},
 		{"GET / HTTP/1.1\nHost: localhost\nX: " + strings.Repeat("x", 16<<10) + "\n\n", 431, "InvalidParameter", "limits.header-bytes"},
 		{"POST /20210201/queues HTTP/1.1\nHost: localhost\nExpect: miracles\nContent-Length: 2\n\n{}", 417, "InvalidParameter", "expect"},
+		{"POST /20210201/queues HTTP/1.1\nHost: localhost\nTransfer-Encoding: gzip, chunked\n\n0\n\n", 501, "MethodNotImplemented", "transfer-encoding"},
+		{"GET /20210201/queues HTTP/3.0\nHost: localhost\n\n", 505, "CannotParseRequest", "unsupported protocol version"},
 	} {
 		c := dial(t, addr)
 		c.send(tt.request)
