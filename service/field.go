@@ -55,12 +55,14 @@ func enum[T ~string](name string, v *string, absent T, words ...T) (T, error) {
 	if v == nil {
 		return absent, nil
 	}
-	for _, w := range words {
+	listed := make([]string, len(words))
+	for i, w := range words {
 		if strings.EqualFold(*v, string(w)) {
 			return w, nil
 		}
+		listed[i] = string(w)
 	}
-	return "", field{name: name}.invalid("must be one of %s", words)
+	return "", field{name: name}.invalid("must be one of %s", strings.Join(listed, ", "))
 }
 
 // checkBatch checks that the list of a batch is there (nil is absent) and of a

@@ -43,7 +43,7 @@ func TestEnumIgnoresCase(t *testing.T) {
 		t.Errorf("absent: %q, %v", got, err)
 	}
 	_, err := enum("sortOrder", p("up"), "", "ASC", "DESC")
-	want(t, err, queue.InvalidParameter, "sortOrder must be one of [ASC DESC]")
+	want(t, err, queue.InvalidParameter, "sortOrder must be one of ASC, DESC")
 }
 
 func TestRetryTokenForm(t *testing.T) {

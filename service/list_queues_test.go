@@ -40,9 +40,9 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	_, err := parseOrder(p("size"), nil)
-	want(t, err, queue.InvalidParameter, "sortBy must be one of [timeCreated displayName]")
+	want(t, err, queue.InvalidParameter, "sortBy must be one of timeCreated, displayName")
 	_, err = parseOrder(nil, p(""))
-	want(t, err, queue.InvalidParameter, "sortOrder must be one of [ASC DESC]")
+	want(t, err, queue.InvalidParameter, "sortOrder must be one of ASC, DESC")
 }
 
 func TestPlaceRoundTrip(t *testing.T) {

@@ -75,5 +75,5 @@ func TestCapabilities(t *testing.T) {
 	}
 	want(t, checkCapabilities(nil), "", "")
 	want(t, checkCapabilities([]CapabilityDetails{{Type: "FIFO"}}), queue.InvalidParameter,
-		"capabilities[0].type must be one of [CONSUMER_GROUPS LARGE_MESSAGES]")
+		"capabilities[0].type must be one of CONSUMER_GROUPS, LARGE_MESSAGES")
 }
