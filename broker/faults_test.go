@@ -335,3 +335,34 @@ func TestLastPeekIsAnswered(t *testing.T) {
 		x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 200 in flight 0 bytes 200")
 	})
 }
+
+// A get that waited for the read of a lane was forgotten when the lane was
+// gone before the read came back.
+func TestGetOfALaneThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		id := x.queue("orders", func(q *queue.Queue) { q.Retention = 10 * time.Second })
+		x.put(id, "a", "x")
+		x.close()
+		x.open() // nothing is in memory now
+		gate := make(chan struct{})
+		x.b.reads.add(func() { <-gate })
+		answered := make(chan int, 1)
+		go func() {
+			got, _ := x.b.Receive(context.Background(), ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Second})
+			answered <- len(got)
+		}()
+		time.Sleep(15 * time.Second) // the message expires
+		close(gate)
+		synctest.Wait()
+		select {
+		case n := <-answered:
+			if n != 0 {
+				t.Errorf("got %d messages that had expired", n)
+			}
+		default:
+			t.Fatal("the get is not answered")
+		}
+	})
+}

@@ -50,6 +50,7 @@ type lease struct {
 // refill is a read of the next entries of a window that is under way. What
 // changes above the window meanwhile is noted here and merged when it comes.
 type refill struct {
+	of      *queueState
 	window  *window
 	from    queue.MessageID
 	room    int             // most entries to read

@@ -25,7 +25,7 @@ func (g *group) read(l *lane) {
 	} else if w.len() == 0 {
 		from = max(from, l.row.Returning)
 	}
-	r := &refill{window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane, room: w.cap - w.len()}
+	r := &refill{of: l.of, window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane, room: w.cap - w.len()}
 	l.refill = r
 	id, fresh := l.row.ID, w == &l.fresh
 	b := g.b
@@ -83,7 +83,8 @@ func (r *refill) remove(id queue.MessageID) {
 // merge joins what was read with what has changed since.
 func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies []*store.Message, through queue.MessageID) {
 	l := g.b.lanes[id]
-	if l == nil || l.refill != r {
+	if l == nil || l.refill != r { // the lane is gone: who waited for it goes home
+		g.serve(r.of)
 		return
 	}
 	g.changes++
