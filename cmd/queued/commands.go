@@ -28,6 +28,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root.AddCommand(serveCommand(stderr), configCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			if s, ok := withoutFlag(e.GetSpecifiedName()); ok {
+				return fmt.Errorf("%w; %s goes into the config file, or into the environment as %s", err, s.key, s.variable())
+			}
 			return fmt.Errorf("%w%s", err, meant("--", flagNames(), e.GetSpecifiedName()))
 		}
 		return err

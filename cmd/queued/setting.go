@@ -21,6 +21,21 @@ type setting struct {
 // groups are not.
 func (s setting) flag() bool { return !strings.Contains(s.key, ".") }
 
+// withoutFlag is the setting that a flag which does not exist must mean: one
+// of a group, with its group or without.
+func withoutFlag(name string) (setting, bool) {
+	dashes := strings.NewReplacer(".", "-", "_", "-")
+	name = dashes.Replace(name)
+	cfg := Default()
+	for _, s := range cfg.settings() {
+		_, last, _ := strings.Cut(s.key, ".")
+		if !s.flag() && (name == last || name == dashes.Replace(s.key)) {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
+
 // variable is the setting's name in the environment.
 func (s setting) variable() string {
 	return envPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(s.key))
