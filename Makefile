@@ -22,8 +22,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## run the server from the sources
-	$(GO) run ./cmd/queued serve
+run: build ## build the server and run it
+	@bin/queued serve
 
 .PHONY: build
 build: ## build bin/queued

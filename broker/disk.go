@@ -72,7 +72,7 @@ func (d *disk) above(floor int64, what, key string) error {
 func (b *Broker) watch(ctx context.Context) {
 	const often = 250 * time.Millisecond
 	known := false
-	var low bool
+	var low, lower bool
 	var compacted time.Time
 	for {
 		if err := b.disk.look(); err != nil {
@@ -88,6 +88,11 @@ func (b *Broker) watch(ctx context.Context) {
 				b.log.Warn("disk low: publishes are refused", "free_bytes", free)
 			} else {
 				b.log.Info("disk has room again", "free_bytes", free)
+			}
+		}
+		if known && (free < b.disk.leaseFloor) != lower {
+			if lower = !lower; lower {
+				b.log.Warn("disk very low: new deliveries are refused too", "free_bytes", free)
 			}
 		}
 		if low && time.Since(compacted) > 10*time.Second {

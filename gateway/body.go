@@ -55,15 +55,22 @@ func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) 
 	body := http.MaxBytesReader(w, r.Body, g.bodyBytes)
 	for {
 		if len(x.in) == cap(x.in) {
-			x.in = slices.Grow(x.in, max(firstBody, len(x.in)))
+			more := max(firstBody, len(x.in))
+			if r.ContentLength > 0 { // and one octet, to see the end in
+				more = min(more, max(int(r.ContentLength)-len(x.in), 0)+1)
+			}
+			if !g.book(x, len(x.in)+more) { // before the memory is taken
+				giveUp()
+				return errTooManyBodies
+			}
+			x.in = slices.Grow(x.in, more)
 		}
 		n, err := body.Read(x.in[len(x.in):cap(x.in)])
 		x.in = x.in[:len(x.in)+n]
-		if !g.pending.take(int64(n)) {
+		if !g.book(x, len(x.in)) {
 			giveUp()
-			return queue.Errorf(queue.ServiceUnavailable, "too many request bodies are being read at once (limits.pending-bytes-total)")
+			return errTooManyBodies
 		}
-		x.read += int64(n)
 		if err == io.EOF {
 			break
 		}
@@ -81,6 +88,21 @@ func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) 
 	}
 	_ = socket.SetReadDeadline(time.Time{}) // the poll that follows may be long
 	return nil
+}
+
+var errTooManyBodies = queue.Errorf(queue.ServiceUnavailable, "too many request bodies are being read at once (limits.pending-bytes-total)")
+
+// book counts n octets for the body of x in all.
+func (g *gateway) book(x *exchange, n int) bool {
+	more := int64(n) - x.read
+	if more <= 0 {
+		return true
+	}
+	if !g.pending.take(more) {
+		return false
+	}
+	x.read += more
+	return true
 }
 
 // firstBody is the buffer a body gets first: it grows with what arrives, not

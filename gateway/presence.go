@@ -56,7 +56,7 @@ func presence(r *http.Request) bool {
 
 const (
 	// catchUp is how long the reader of a connection may take to get its turn.
-	catchUp = 20 * time.Millisecond
+	catchUp = 100 * time.Millisecond
 
 	// polled is from when on a get has waited: a client that asked a moment
 	// ago has hardly gone.
