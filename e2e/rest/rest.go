@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -70,6 +71,17 @@ func Dial(t testing.TB, addr string) *Conn {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error { return Close(c.Conn) }
+
+// Close closes a connection, and has closed it when it returns: a child that
+// is just being started would hold it open until it has become another program.
+func Close(c net.Conn) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return c.Close()
 }
 
 // Reset ends the connection hard: the server sees a reset, whatever it was

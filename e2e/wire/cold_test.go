@@ -16,7 +16,7 @@ func TestColdStart(t *testing.T) {
 	t.Parallel()
 	s := server.Start(t, "--create-queue", "orders", "--limits-profile", "unthrottled", "--window-bytes", "1MiB", "--body-cache-bytes", "1MiB")
 	c := rest.Dial(t, s.REST)
-	const channels, each, unnamed = 200, 20, 20_000
+	const channels, each, unnamed = 200, 20, 8000
 	for ch := range channels {
 		entries := strings.Repeat(fmt.Sprintf(`{"content":"x","metadata":{"channelId":"c%03d"}},`, ch), each)
 		c.Must(t, 200, "POST", "/queues/orders/messages", `{"messages":[`+strings.TrimSuffix(entries, ",")+`]}`)
