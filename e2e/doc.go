@@ -2,6 +2,13 @@
 // so that those who use the server never download what only its tests need.
 //
 // The folder scripts holds command lines and what they must do, each file a
-// story (testscript); package server starts, kills and restarts servers for
-// tests in Go.
+// story (testscript). The other tests are in Go:
+//
+//	ocisdk    the official OCI Go SDK through everything
+//	wire      the octets of REST, and clients that vanish
+//	chaos     kill -9 under load (make chaos ROUNDS=100)
+//	examples  what the README shows, as it is printed
+//
+// They stand on server, which starts, kills and restarts servers, on rest, a
+// client that hides nothing, and on history, which judges what clients saw.
 package e2e
