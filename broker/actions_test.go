@@ -702,6 +702,7 @@ func (w *world) undeliver() {
 		w.messages[m.id] = m
 		w.hits["undelivered"]++
 	}
+	synctest.Wait() // there is no answer that could be waited for
 	w.settle(0)
 }
 

@@ -97,6 +97,7 @@ type crasher struct {
 		points   []*crashPoint
 		synced   bool // since the last point without anything unsynced
 		wrote    bool // since the last with all of it
+		told     int
 	}
 }
 
@@ -104,6 +105,7 @@ type crasher struct {
 type crashPoint struct {
 	at    queue.Instant
 	shown uint64            // position of what had been shown
+	told  int               // how many steps of the action had been answered
 	disks [3]*testdisk.Disk // nothing, half and all of what was not synced; nil: as at the last point
 }
 
@@ -137,7 +139,7 @@ func (c *crasher) before(s testdisk.Step) error {
 
 // point takes the copies of one moment; mu is held.
 func (c *crasher) point() {
-	p := &crashPoint{at: c.now()}
+	p := &crashPoint{at: c.now(), told: c.mu.told}
 	if c.b != nil {
 		c.b.shown.RLock()
 		p.shown = c.b.shown.position
@@ -161,7 +163,7 @@ func (c *crasher) watch(on bool) (points []*crashPoint) {
 		c.point() // the end is a moment too
 	}
 	points, c.mu.points = c.mu.points, nil
-	c.mu.watching, c.mu.synced, c.mu.wrote = on, true, true
+	c.mu.watching, c.mu.synced, c.mu.wrote, c.mu.told = on, true, true, 0
 	return points
 }
 
@@ -175,13 +177,24 @@ func (c *crasher) run(actions int) {
 	for range actions {
 		c.settle(0)                  // time has passed in the copies that were used on
 		states := []*world{c.fork()} // those that the action leads through
+		var ends []int               // which of them end a step that is answered
 		c.world.step = func() { states = append(states, c.fork()) }
+		c.told = func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.mu.told++
+			ends = append(ends, len(states))
+		}
 		began := c.now()
 		c.watch(true)
 		c.act(c.online())
 		points := c.watch(false)
-		c.world.step = func() {}
+		c.world.step, c.told = func() {}, func() {}
 		for _, p := range points {
+			states := states
+			if p.told > 0 {
+				states = states[ends[p.told-1]:] // what was before is over for good
+			}
 			for i, disk := range p.disks {
 				if disk != nil {
 					c.crashes++
@@ -307,7 +320,7 @@ func (c *crasher) revive(w *world, disk *testdisk.Disk) {
 // fork is a copy of the model, without the broker.
 func (w *world) fork() *world {
 	f := *w
-	f.step, f.hook, f.open, f.hits = func() {}, nil, false, maps.Clone(w.hits)
+	f.step, f.told, f.hook, f.open, f.hits = func() {}, func() {}, nil, false, maps.Clone(w.hits)
 	f.history = slices.Clip(w.history)
 	of := make(map[*wantQueue]*wantQueue)
 	copied := func(q *wantQueue) *wantQueue {

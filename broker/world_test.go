@@ -56,6 +56,7 @@ type world struct {
 	// For crash tests.
 	hook func(testdisk.Step) error // called ahead of what changes the disk
 	step func()                    // called when the model has taken a step
+	told func()                    // called when all that leads to the next step was answered
 }
 
 // stopper is what world needs of a test, one of rapid's too.
@@ -116,7 +117,7 @@ func newWorld(t stopper, roll func(string, int) int) *world {
 		t: t, roll: roll, disk: testdisk.New(), limit: limits.Unthrottled(),
 		messages: make(map[queue.MessageID]want), hits: make(map[string]int),
 	}
-	w.step = func() {}
+	w.step, w.told = func() {}, func() {}
 	w.so = store.Options{QuietScheduler: true, MemtableBytes: 1 << 20, CacheBytes: 1 << 20}
 	w.o = Options{
 		Limits: &w.limit, Checked: true, ClockGrace: time.Minute,
@@ -331,6 +332,7 @@ func same(c *census, m want, row *found) error {
 // has.
 func (w *world) settle(looked queue.Instant) {
 	w.t.Helper()
+	w.told()
 	synctest.Wait()
 	w.collect()
 	w.step()
