@@ -136,10 +136,12 @@ func TestPurgedDormantLaneMadeAnew(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		kill(8)
-		if x.b.dormant == 0 {
-			t.Fatal("none is dormant")
-		}
-		x.b.remover = newWorker[removal]() // the remover is slow
+		x.b.do(func(g *group) {
+			if g.b.dormant == 0 {
+				t.Error("none is dormant")
+			}
+			g.b.remover = newWorker[removal]() // the remover is slow
+		})
 		if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, queue.PurgeDLQ, nil); return nil }); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// checks says how many runs rapid makes if the command line does not, a tenth
+// checks says how many runs rapid makes if the command line does not, a twentieth
 // under the race detector. It must come before any test runs in parallel.
 func checks(t *testing.T, n int) int {
 	t.Helper()
@@ -80,7 +80,7 @@ func checks(t *testing.T, n int) int {
 		return given
 	}
 	if underRace {
-		n /= 10
+		n = max(1, n/20)
 	}
 	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
 		t.Fatal(err)
