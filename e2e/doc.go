@@ -7,7 +7,7 @@
 //	ocisdk    the official OCI Go SDK through everything
 //	wire      the octets of REST, and clients that vanish
 //	chaos     kill -9 under load (make chaos ROUNDS=100)
-//	examples  what the README shows, as it is printed
+//	examples  the programs that the README shows
 //
 // They stand on server, which starts, kills and restarts servers, on rest, a
 // client that hides nothing, and on history, which judges what clients saw.
