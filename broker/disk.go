@@ -73,7 +73,8 @@ func (b *Broker) watch(ctx context.Context) {
 	const often = 250 * time.Millisecond
 	known := false
 	var low, lower bool
-	var compacted time.Time
+	var compacting atomic.Bool
+	compacted := time.Now().Add(-time.Minute)
 	for {
 		if err := b.disk.look(); err != nil {
 			b.log.Error("read free space", "error", err)
@@ -95,12 +96,18 @@ func (b *Broker) watch(ctx context.Context) {
 				b.log.Warn("disk very low: new deliveries are refused too", "free_bytes", free)
 			}
 		}
-		if low && time.Since(compacted) > 10*time.Second {
-			// Deletes make room only when what they deleted is rewritten.
-			if err := b.store.Compact(ctx); err != nil && ctx.Err() == nil {
-				b.log.Error("compact", "error", err)
-			}
+		if compacting.Load() {
 			compacted = time.Now()
+		} else if low && time.Since(compacted) > 10*time.Second {
+			// Deletes make room only when what they deleted is rewritten,
+			// which may take long.
+			compacting.Store(true)
+			b.wg.Go(func() {
+				defer compacting.Store(false)
+				if err := b.store.Compact(ctx); err != nil && ctx.Err() == nil {
+					b.log.Error("compact", "error", err)
+				}
+			})
 		} else if known && !low {
 			if err := b.store.RestoreBallast(b.disk.ballast); err != nil {
 				b.log.Error("restore ballast", "error", err)

@@ -21,3 +21,9 @@ func New() *Disk { return &Disk{vfs.NewCrashableMem()} }
 func (d *Disk) Crash(unsynced int, random rand.Source) *Disk {
 	return &Disk{d.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(random)})}
 }
+
+// SetFree has the disk say that so many octets are left; before, it does not
+// know.
+func (d *Disk) SetFree(octets uint64) {
+	d.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: octets, TotalBytes: 1 << 50})
+}
