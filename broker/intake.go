@@ -27,11 +27,16 @@ type fifo struct {
 
 func (f *fifo) len() int { return len(f.lists[0]) + len(f.lists[1]) }
 
-func (f *fifo) push(r *request) {
-	i := 1
+// kind is the list that r stands in.
+func (r *request) kind() int {
 	if r.publishes {
-		i = 0
+		return 0
 	}
+	return 1
+}
+
+func (f *fifo) push(r *request) {
+	i := r.kind()
 	f.lists[i] = append(f.lists[i], r)
 	f.bytes += r.bytes
 }
@@ -85,7 +90,9 @@ func (b *Broker) submit(q *queueState, r *request) error {
 		return errClosing
 	}
 	f := &q.pending
-	if err := b.limits.CheckPending(f.len(), f.bytes, r.bytes); err != nil {
+	// Each kind has its own bound, so that a flood of publishes does not keep
+	// out the deletes that would end it.
+	if err := b.limits.CheckPending(len(f.lists[r.kind()]), f.bytes, r.bytes); err != nil {
 		in.mu.Unlock()
 		return err
 	}
