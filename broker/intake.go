@@ -220,7 +220,7 @@ func (b *Broker) group() {
 	b.state.Now = max(b.state.Now, g.now)
 	g.now = b.state.Now
 	for _, f := range b.own {
-		g.protect(func() error { f(g); return nil })
+		g.mustNot(func() { f(g) }) // somebody of ours waits for it
 	}
 	for _, r := range b.requests {
 		r.err = g.protect(func() error { return r.decide(g) })
