@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -473,6 +474,8 @@ func (w *world) stall() {
 	r := w.newGet(q)
 	w.note("reads stall, and a get from %s: dead %v filter %q most %d hidden %v", q.ID, r.Dead, r.Filter, r.Limit, r.Visibility)
 	gate := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(gate) })
+	defer goOn() // also after a failure
 	w.b.reads.add(func() { <-gate })
 	w.pending = make(chan got, 1)
 	go func() { w.pending <- w.ask(q, r) }()
@@ -487,7 +490,7 @@ func (w *world) stall() {
 		})
 	}
 	w.note("reads go on")
-	close(gate)
+	goOn()
 	w.settle(w.now())
 	if w.pending != nil {
 		w.fail("a get that does not wait is not answered")

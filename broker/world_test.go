@@ -344,7 +344,66 @@ func (w *world) settle(looked queue.Instant) {
 		w.fail("%v", err)
 	}
 	w.compare()
-	w.b.do(w.cover)
+	w.b.do(func(g *group) {
+		w.cover(g)
+		err = memoryAgrees(g.b, c)
+	})
+	if err != nil {
+		w.fail("%v", err)
+	}
+}
+
+// memoryAgrees compares what the broker has in memory with the rows on disk,
+// and both bounds of it.
+func memoryAgrees(b *Broker, c *census) error {
+	type order struct{ fresh, returned []store.Entry }
+	disk := make(map[store.LaneKey]*order)
+	for _, id := range slices.Sorted(maps.Keys(c.messages)) {
+		f := c.messages[id]
+		o := disk[f.key]
+		if o == nil {
+			o = &order{}
+			disk[f.key] = o
+		}
+		l := b.lanes[c.lanes[f.key].ID]
+		switch {
+		case l == nil:
+			if !f.key.Dead {
+				return fmt.Errorf("the lane %+v is not in memory", f.key)
+			}
+		case f.state == store.Fresh && id <= l.fresh.through:
+			o.fresh = append(o.fresh, f.Entry)
+		case f.state == store.Returned && id <= l.returned.through && l.parked[id] != f.Entry:
+			o.returned = append(o.returned, f.Entry)
+		}
+	}
+	entries, reading := 0, 0
+	for _, l := range b.lanes {
+		o := disk[l.row.Key]
+		if o == nil {
+			o = &order{}
+		}
+		if !slices.Equal(l.fresh.live(), o.fresh) || !slices.Equal(l.returned.live(), o.returned) {
+			return fmt.Errorf("lane %+v has in memory\n%+v\n%+v\nand on disk\n%+v\n%+v", l.row, l.fresh, l.returned, o.fresh, o.returned)
+		}
+		if have := cap(l.fresh.entries) + cap(l.returned.entries); have != l.charged {
+			return fmt.Errorf("lane %+v holds %d entries and is charged for %d", l.row.Key, have, l.charged)
+		}
+		if entries += l.charged; l.refill != nil {
+			reading += l.charged // they are let go of later
+		}
+	}
+	if entries != b.windows.total || entries-reading > b.windows.limit {
+		return fmt.Errorf("windows hold %d entries, %d are counted, %d may be", entries, b.windows.total, b.windows.limit)
+	}
+	var octets int64
+	for _, m := range b.bodies.byID {
+		octets += cost(m)
+	}
+	if octets != b.bodies.size || octets > b.bodies.limit {
+		return fmt.Errorf("bodies of %d octets are in memory, %d are counted, %d may be", octets, b.bodies.size, b.bodies.limit)
+	}
+	return nil
 }
 
 // reconcile follows every message of the model to what the store has.
