@@ -928,6 +928,7 @@ func (w *world) crash() {
 // finish drains everything and looks for what was left over on disk.
 func (w *world) finish() {
 	w.note("finish")
+	w.settle(0)
 	for _, q := range w.queues {
 		for _, dead := range []bool{false, true} {
 			for {
