@@ -18,6 +18,8 @@ type group struct {
 	lanes  []*lane       // changed
 	queues []*queueState // changed, or with somebody to serve
 
+	changed []*lane // scratch of serveWaiters
+
 	// returned rows that are on disk only and were changed by this group; nil
 	// means gone.
 	rows map[rowID]*store.Entry

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/queued-mq/queued/channels"
@@ -21,6 +22,10 @@ type waiters struct {
 type line struct {
 	filter      channels.Filter
 	first, last *receive
+
+	// idle: no lane with something to take was one of the filter's when it was
+	// last looked at, so only a lane that has changed since can be.
+	idle bool
 }
 
 func (w *waiters) join(r *receive) {
@@ -91,14 +96,26 @@ func (w *waiters) all(f func(*receive)) {
 // among those who may take something, until there is none.
 func (g *group) serveWaiters(q *queueState, dead bool) {
 	w := &q.wait[side(dead)]
+	g.changed = g.changed[:0]
+	seen := 0
 	for w.n > 0 && (len(q.ready[side(dead)]) > 0 || dead && q.dormant > 0) {
+		for ; seen < len(g.lanes) && len(w.wild) > 0; seen++ {
+			if l := g.lanes[seen]; l.of == q && l.dead() == dead && l.slot >= 0 {
+				g.changed = append(g.changed, l)
+			}
+		}
 		var next *receive
 		var from *lane
 		look := func(l *line) {
+			if l.idle && !slices.ContainsFunc(g.changed, func(c *lane) bool { return l.filter.Match(c.row.Key.Channel) }) {
+				return
+			}
+			l.idle = false
 			if l.first == nil || (next != nil && next.order < l.first.order) {
 				return
 			}
-			if lane := g.choose(q, dead, l.filter); lane != nil {
+			lane, none := g.choose(q, dead, l.filter)
+			if l.idle = none; lane != nil {
 				next, from = l.first, lane
 			}
 		}
@@ -143,28 +160,30 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 
 // choose picks a lane that the filter allows and that has a message in memory
 // to take: any one of them, each as likely as the others. Lanes whose messages
-// are on disk only are read on meanwhile.
-func (g *group) choose(q *queueState, dead bool, f channels.Filter) *lane {
+// are on disk only are read on meanwhile. none says that there is no lane of a
+// pattern at all with something to take.
+func (g *group) choose(q *queueState, dead bool, f channels.Filter) (_ *lane, none bool) {
 	if channel, exact := f.Exact(); exact {
 		l := g.known(q, dead, channel)
 		if l == nil || l.slot < 0 {
-			return nil
+			return nil, false
 		}
 		g.read(l)
 		if !l.loaded() {
-			return nil
+			return nil, false
 		}
-		return l
+		return l, false
 	}
 	ready, reads := q.ready[side(dead)], 8
+	none = !dead || q.dormant == 0
 	if len(ready) == 0 {
-		return nil
+		return nil, none
 	}
 	if f.All() {
 		for ; reads > 0; reads-- {
 			l := ready[g.b.random.IntN(len(ready))]
 			if l.loaded() {
-				return l
+				return l, false
 			}
 			g.read(l)
 		}
@@ -175,7 +194,7 @@ func (g *group) choose(q *queueState, dead bool, f channels.Filter) *lane {
 		if !f.Match(l.row.Key.Channel) {
 			continue
 		}
-		if !l.loaded() {
+		if none = false; !l.loaded() {
 			if reads > 0 {
 				g.read(l)
 				reads--
@@ -187,7 +206,7 @@ func (g *group) choose(q *queueState, dead bool, f channels.Filter) *lane {
 			chosen = l
 		}
 	}
-	return chosen
+	return chosen, none
 }
 
 // attend looks at all who wait on a queue that changed; those who do not want

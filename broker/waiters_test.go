@@ -619,3 +619,59 @@ func TestTooManyPolls(t *testing.T) {
 		time.Sleep(5 * time.Second)
 	})
 }
+
+// A waiter with a pattern that has found nothing is not asked again before a
+// lane changes; one that could have been served, but for the in-flight limit
+// and a waiter before it, is.
+func TestWaiterWithPatternAtTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		x.close()
+		l := limits.Unthrottled()
+		l.InFlightPerQueue, l.InFlightReservedPerQueue = 1, 1
+		x.o.Limits = &l
+		x.open()
+		id := x.queue("orders", nil)
+		x.put(id, "x", "held")
+		held := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		before := x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("a*")})
+		behind := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("*a")})
+		x.put(id, "other", "1") // both are asked, and neither takes it
+		x.put(id, "a", "2")
+		cancel()
+		<-before
+		x.waiters(1)
+		x.deleteAll(id, held)
+		if got := <-behind; len(got.out) != 1 || string(got.out[0].Body) != "2" || got.after != 0 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// BenchmarkPatternWaiters publishes to a queue with many channels, on which
+// others wait, each with a pattern of its own that fits none of them.
+func BenchmarkPatternWaiters(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			x := newBench(b, testdisk.New())
+			defer x.shut()
+			id := x.queue("orders", nil)
+			for i := range 200 {
+				x.put(id, fmt.Sprintf("ready%d", i), "x")
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			for i := range n {
+				go x.b.Receive(ctx, ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour, Wait: time.Hour, Filter: filter(fmt.Sprintf("no*%d*e", i))})
+			}
+			for x.b.Snapshot().Waiters < int64(n) {
+				time.Sleep(time.Millisecond)
+			}
+			for b.Loop() {
+				x.put(id, "ready1", "y")
+			}
+		})
+	}
+}
