@@ -128,33 +128,37 @@ func (b *Broker) Queues() []queue.Queue {
 // queue's. An unknown channel or queue counts zero.
 func (b *Broker) Stats(id queue.ID, channel *string) (main, dead queue.Stats) {
 	b.shown.RLock()
-	defer b.shown.RUnlock()
 	q := b.shown.byID[id]
-	switch {
-	case q == nil:
-	case channel == nil:
-		return q.shownMain, q.shownDead
-	default:
-		of := func(dead bool) queue.Stats {
-			key := store.LaneKey{Queue: q.number, Dead: dead, Channel: *channel}
-			if l := q.shownLanes[key]; l != nil {
-				return l.shown
-			}
-			if !dead || q.shownDormant == 0 {
-				return queue.Stats{}
-			}
-			row, found, err := b.store.Lane(key)
-			if err != nil {
-				b.fail(err)
-			}
-			if !found || row.ID <= q.shownDeadThrough {
-				return queue.Stats{}
-			}
-			return row.Stats()
-		}
-		return of(false), of(true)
+	if q == nil {
+		b.shown.RUnlock()
+		return main, dead
 	}
-	return queue.Stats{}, queue.Stats{}
+	if channel == nil {
+		defer b.shown.RUnlock()
+		return q.shownMain, q.shownDead
+	}
+	key := store.LaneKey{Queue: q.number, Channel: *channel}
+	if l := q.shownLanes[key]; l != nil {
+		main = l.shown
+	}
+	key.Dead = true
+	l, dormant, purged := q.shownLanes[key], q.shownDormant > 0, q.shownDeadThrough
+	if l != nil {
+		dead = l.shown
+	}
+	b.shown.RUnlock()
+	if l != nil || !dormant {
+		return main, dead
+	}
+	// It may be dormant. The core does not wait for this read.
+	row, found, err := b.store.Lane(key)
+	if err != nil {
+		b.fail(err)
+	}
+	if found && row.ID > purged {
+		dead = row.Stats()
+	}
+	return main, dead
 }
 
 // Channels lists the named channels that hold messages, in order, that match
