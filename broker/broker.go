@@ -75,8 +75,8 @@ type Broker struct {
 	draining bool
 	checked  bool
 
-	holding                     bool
-	holdFrom, holdTo, holdUntil queue.Instant
+	holding           bool
+	holdTo, holdUntil queue.Instant
 
 	adminQueue queueState // requests of the control plane wait in its turn
 
@@ -183,8 +183,8 @@ func (b *Broker) load(o Options) error {
 	now := b.clock.Now()
 	b.lapses = visibility.NewWheel[*lease](now)
 	b.expiries = visibility.NewWheel[*lane](now)
-	if last := b.state.Now; last > 0 && last < now {
-		b.holding, b.holdFrom, b.holdTo, b.holdUntil = true, last, now, now.Add(o.ClockGrace)
+	if b.state.Now > 0 {
+		b.holding, b.holdTo, b.holdUntil = true, now, now.Add(o.ClockGrace)
 	}
 	for i := range data.Queues {
 		b.addQueue(&data.Queues[i])

@@ -81,7 +81,7 @@ func TestFloorBetweenLooks(t *testing.T) {
 		x := newBench(t, disk)
 		defer x.shut()
 		id := x.queue("orders", nil)
-		time.Sleep(time.Second)
+		time.Sleep(1100 * time.Millisecond) // between two looks
 		stored := 0
 		for range 20 { // no time passes
 			_, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: []queue.NewMessage{{Message: queue.Message{Body: make([]byte, 100<<10)}}}})

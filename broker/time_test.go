@@ -282,6 +282,34 @@ func TestHoldAfterRestart(t *testing.T) {
 	})
 }
 
+// A restart within the grace does not end it, as when somebody has set the
+// clock right and starts the server again.
+func TestHoldThroughRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _, _ := clocked(t)
+		defer x.shut()
+		id := x.queue("orders", func(q *queue.Queue) { q.Retention = time.Hour })
+		if _, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: []queue.NewMessage{
+			{Retention: time.Minute}, {}, {Retention: 2 * time.Minute}}}); err != nil {
+			t.Fatal(err)
+		}
+		x.close()
+		time.Sleep(10 * time.Minute)
+		for range 3 {
+			x.open()
+			time.Sleep(4 * time.Minute)
+			x.put(id, "", "a")
+			if m, _ := x.b.Stats(id, nil); m.Visible < 4 {
+				t.Errorf("stats are %+v within the grace", m)
+			}
+			x.close()
+		}
+		x.open()
+		time.Sleep(5*time.Minute + time.Second)
+		x.want(id, "visible 4 in flight 0 delayed 0 bytes 3, dead visible 0 in flight 0 bytes 0")
+	})
+}
+
 // The keeper reads delayed messages from where it was, and misses none that
 // come while it works.
 func TestDelaysOfEveryLength(t *testing.T) {

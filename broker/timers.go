@@ -100,15 +100,15 @@ type keeper struct {
 	*alarm
 	expiryFrom queue.Instant // x rows before it are done, or held
 
-	heldFrom, heldTo queue.Instant // in this round: x rows behind the one, up to the other, are passed over
-	sweptAt          queue.Instant
+	heldTo  queue.Instant // in this round: x rows up to it are passed over
+	sweptAt queue.Instant
 }
 
 // round does all there is to do now.
 func (k *keeper) round(ctx context.Context) {
 	b := k.b
 	var now, dueFrom, hold queue.Instant
-	k.heldFrom, k.heldTo = 0, 0
+	k.heldTo = 0
 	var looks []look
 	// Asked in the core, now is an instant behind which no earlier decision
 	// can still be on its way to disk.
@@ -120,7 +120,7 @@ func (k *keeper) round(ctx context.Context) {
 		}
 		if b.holding {
 			hold = b.holdUntil
-			k.heldFrom, k.heldTo = b.holdFrom, b.holdTo
+			k.heldTo = b.holdTo
 		}
 		looks = g.looks()
 	}) {
@@ -215,20 +215,14 @@ func (g *group) due(t store.Timer, m *store.ScannedMessage) {
 func (k *keeper) expire(ctx context.Context, now queue.Instant) {
 	b := k.b
 	for ctx.Err() == nil {
-		if k.expiryFrom > k.heldFrom && k.expiryFrom <= k.heldTo {
-			k.expiryFrom = k.heldTo + 1
-		}
-		through := now
-		if k.expiryFrom <= k.heldFrom {
-			through = k.heldFrom
-		}
-		rows, next, err := b.store.ScanExpiry(k.expiryFrom, through, keeperChunk)
+		k.expiryFrom = max(k.expiryFrom, k.heldTo+1)
+		rows, next, err := b.store.ScanExpiry(k.expiryFrom, now, keeperChunk)
 		if err != nil {
 			b.fail(fmt.Errorf("expire: %w", err))
 		}
-		done := next == 0 || next > through
+		done := next == 0 || next > now
 		if k.expiryFrom = next; done {
-			k.expiryFrom = through + 1
+			k.expiryFrom = now + 1
 		}
 		heads := k.heads(rows)
 		if len(rows) > 0 && !b.do(func(g *group) {
@@ -248,7 +242,7 @@ func (k *keeper) expire(ctx context.Context, now queue.Instant) {
 		}) {
 			return
 		}
-		if done && through == now {
+		if done {
 			if next != 0 {
 				k.wants(next)
 			}
@@ -364,9 +358,11 @@ func (k *keeper) look(ctx context.Context, at look, now queue.Instant) {
 // The hold: messages that expired while the server was down are not given out,
 // and not deleted before the grace is over, in case the clock is wrong.
 
-// held reports whether a message that expired at the instant is held.
+// held reports whether a message that expired at the instant is held. Also what
+// had expired before the server went down is held, if it was not deleted yet:
+// it may have been held then.
 func (b *Broker) held(at queue.Instant) bool {
-	return b.holding && at > b.holdFrom && at <= b.holdTo
+	return b.holding && at <= b.holdTo
 }
 
 func (g *group) endHold() {

@@ -45,8 +45,8 @@ type world struct {
 	names    int
 	bodies   int
 
-	openedAt                    queue.Instant
-	holdFrom, holdTo, holdUntil queue.Instant
+	openedAt          queue.Instant
+	holdTo, holdUntil queue.Instant
 
 	pending chan got // a get that waits for a read; nil: none
 
@@ -160,9 +160,9 @@ func (w *world) start() {
 	}
 	w.s, w.b, w.open = s, b, true
 	w.openedAt = w.now()
-	w.holdFrom, w.holdTo, w.holdUntil = 0, 0, 0
-	if last := load.State.Now; last > 0 && last < w.openedAt {
-		w.holdFrom, w.holdTo, w.holdUntil = last, w.openedAt, w.openedAt.Add(w.o.ClockGrace)
+	w.holdTo, w.holdUntil = 0, 0
+	if load.State.Now > 0 {
+		w.holdTo, w.holdUntil = w.openedAt, w.openedAt.Add(w.o.ClockGrace)
 	}
 }
 
@@ -183,13 +183,13 @@ func (w *world) stop() {
 // held reports whether a message with this end expired while the server was
 // down, and is not deleted yet in case the clock is wrong.
 func (w *world) held(expire, now queue.Instant) bool {
-	return expire > w.holdFrom && expire <= w.holdTo && now < w.holdUntil+slack
+	return expire <= w.holdTo && now < w.holdUntil+slack
 }
 
 // gone says whether a message with this end may, and whether it must have been
 // removed by now.
 func (w *world) gone(expire, now queue.Instant) (may, must bool) {
-	if expire > w.holdFrom && expire <= w.holdTo {
+	if expire <= w.holdTo {
 		expire = w.holdUntil
 	}
 	expire = max(expire, w.openedAt)
