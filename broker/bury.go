@@ -25,7 +25,7 @@ func (g *group) buryLeased(x *lease) {
 	g.burial(burial{x.lane.row.ID, x.ID, x.Lease.Lease})
 }
 
-// bury does the same for a parked message, one that was returned before the
+// bury does the same for a returned message, one that had come back before the
 // limit was lowered.
 func (g *group) bury(l *lane, e store.Entry) {
 	g.burial(burial{l.row.ID, e.ID, e.Lease})
@@ -94,8 +94,8 @@ func (g *group) moveToDead(x burial, m store.Message) {
 		g.b.release(lease)
 		g.count(l, store.Leased, -1)
 	} else {
-		var parked bool
-		if e, parked = l.parked[x.id]; !parked || e.Lease != x.lease {
+		var dying bool
+		if e, dying = l.dying[x.id]; !dying || e.Lease != x.lease {
 			return
 		}
 		if e.ExpireAfter <= g.now {

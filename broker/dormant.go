@@ -89,7 +89,7 @@ func (g *group) putToSleep() {
 	}
 	var idle []*lane
 	for _, l := range b.lanes {
-		if l.dead() && len(l.leases) == 0 && len(l.parked) == 0 && l.refill == nil &&
+		if l.dead() && len(l.leases) == 0 && len(l.parked)+len(l.dying) == 0 && l.refill == nil &&
 			l.of.lanes[store.LaneKey{Queue: l.of.number, Channel: l.row.Key.Channel}] == nil {
 			idle = append(idle, l)
 		}

@@ -366,3 +366,39 @@ func TestGetOfALaneThatIsGone(t *testing.T) {
 		}
 	})
 }
+
+// When the limit was lowered below what a great many messages had, a get set
+// all of them aside in memory at once.
+func TestLoweredLimitWithABacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		x.close()
+		x.o.WindowSize = 512
+		x.open()
+		id := x.queue("orders", func(q *queue.Queue) { q.DeadLetterDeliveryCount = 0 })
+		const n = 5 * mostDying
+		for range n / 256 {
+			x.put(id, "", make([]string, 256)...)
+		}
+		for took := 0; took < n; {
+			took += len(x.get(ReceiveRequest{Queue: id, Limit: 1000, Visibility: time.Second}))
+		}
+		time.Sleep(2 * time.Second) // all have been delivered once
+		x.limit(id, 1)
+		most := 0
+		x.b.ObserveGroups(func(int, time.Duration) { // in the core
+			for _, l := range x.b.lanes {
+				most = max(most, len(l.parked)+len(l.dying))
+			}
+		})
+		if got := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour}); len(got) != 0 {
+			t.Errorf("got %+v", got)
+		}
+		if most == 0 || most > mostDying {
+			t.Errorf("%d messages were set aside in memory", most)
+		}
+		synctest.Wait()
+		x.want(id, fmt.Sprintf("visible 0 in flight 0 delayed 0 bytes 0, dead visible %d in flight 0 bytes 0", n))
+	})
+}

@@ -250,7 +250,7 @@ func (g *group) addReturned(l *lane, e store.Entry) {
 // findReturned looks for a visible message that has been delivered before, in
 // memory or on disk.
 func (g *group) findReturned(l *lane, id queue.MessageID) (store.Entry, bool) {
-	if e, ok := l.parked[id]; ok {
+	if e, ok := l.aside(id); ok {
 		return e, true
 	}
 	if i, ok := l.returned.find(id); ok {
@@ -276,8 +276,12 @@ func (g *group) findReturned(l *lane, id queue.MessageID) (store.Entry, bool) {
 func (g *group) removeReturned(l *lane, id queue.MessageID) {
 	g.count(l, store.Returned, -1)
 	g.rows[rowID{l.row.ID, id}] = nil // also if it is in memory: the window may shrink yet
-	if _, ok := l.parked[id]; ok {
+	if _, ok := l.aside(id); ok {
 		delete(l.parked, id)
+		if _, ok := l.dying[id]; ok {
+			delete(l.dying, id)
+			g.serve(l.of) // a lane that had too many goes on
+		}
 		return
 	}
 	if _, ok := l.returned.remove(id); ok {

@@ -22,10 +22,11 @@ type lane struct {
 	returned window // with a v row
 	refill   *refill
 
-	// parked are returned messages that are not given out: on their way to the
-	// dead letter queue, or expired while the server was down and held for the
-	// grace of the clock.
+	// Returned messages that are not given out: held for the grace of the clock
+	// since they expired while the server was down, or on their way to the dead
+	// letter queue.
 	parked map[queue.MessageID]store.Entry
+	dying  map[queue.MessageID]store.Entry
 
 	leases  map[queue.MessageID]*lease
 	look    queue.MessageID         // no message that expires in id order and is not held is below it
@@ -62,10 +63,30 @@ type refill struct {
 func (l *lane) dead() bool { return l.row.Key.Dead }
 
 // takeable is how many messages may be handed out, in memory or not.
-func (l *lane) takeable() int64 { return l.row.Fresh + l.row.Returned - int64(len(l.parked)) }
+func (l *lane) takeable() int64 {
+	return l.row.Fresh + l.row.Returned - int64(len(l.parked)+len(l.dying))
+}
+
+// mostDying is how many messages of a lane may be on their way to the dead
+// letter queue at once because the limit was lowered. The lane waits for them
+// beyond it, so that memory does not grow with what had been delivered before.
+const mostDying = 1024
+
+func (l *lane) choked() bool { return len(l.dying) >= mostDying }
+
+// aside finds a returned message that is not given out.
+func (l *lane) aside(id queue.MessageID) (store.Entry, bool) {
+	if e, ok := l.parked[id]; ok {
+		return e, true
+	}
+	e, ok := l.dying[id]
+	return e, ok
+}
 
 // loaded reports whether a message to take is in memory.
-func (l *lane) loaded() bool { return l.fresh.len() > 0 || l.returned.len() > 0 }
+func (l *lane) loaded() bool {
+	return (l.fresh.len() > 0 || l.returned.len() > 0) && !l.choked()
+}
 
 // settleBounds widens windows that hold all there is, whatever is on disk.
 func (l *lane) settleBounds() {
@@ -88,7 +109,7 @@ func (l *lane) wants() *window {
 		return nil
 	case l.fresh.through != wholeLane && l.fresh.len() < l.fresh.cap/2 && l.row.Fresh > int64(l.fresh.len()):
 		return &l.fresh
-	case l.returned.through != wholeLane && l.returned.len() < l.returned.cap/2 && l.row.Returned > int64(l.returned.len()+len(l.parked)):
+	case l.returned.through != wholeLane && l.returned.len() < l.returned.cap/2 && l.row.Returned > int64(l.returned.len()+len(l.parked)+len(l.dying)):
 		return &l.returned
 	}
 	return nil

@@ -231,7 +231,11 @@ func (g *group) next(l *lane) (*window, store.Row, bool) {
 			l.of.events[evExpired]++
 		case row == store.Returned && !l.dead() && dlq.Exhausted(int(e.Deliveries), l.of.q.DeadLetterDeliveryCount):
 			e := w.pop()
-			g.park(l, row, e)
+			g.touch(l)
+			if l.dying == nil {
+				l.dying = make(map[queue.MessageID]store.Entry)
+			}
+			l.dying[e.ID] = e
 			g.bury(l, e)
 		default:
 			return w, row, true
@@ -242,7 +246,7 @@ func (g *group) next(l *lane) (*window, store.Row, bool) {
 	return nil, 0, false
 }
 
-// park sets a visible message aside that is not to be given out for now.
+// park sets a visible message aside that is held.
 func (g *group) park(l *lane, row store.Row, e store.Entry) {
 	g.touch(l)
 	if row == store.Fresh {
@@ -368,7 +372,7 @@ func (g *group) undeliver(t visibility.Token) {
 		return
 	}
 	if e, ok := g.findReturned(l, t.Message); ok && e.Lease == t.Lease {
-		if _, parked := l.parked[t.Message]; parked {
+		if _, aside := l.aside(t.Message); aside {
 			return
 		}
 		g.touch(l)

@@ -92,6 +92,7 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies 
 	w := r.window
 	through = min(through, r.limit)
 	known := make(map[queue.MessageID]bool, len(r.added))
+	aside := func(id queue.MessageID) bool { _, ok := l.aside(id); return ok }
 	var fresh []store.Entry
 	for _, e := range r.added {
 		if e.ID <= through {
@@ -100,7 +101,7 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies 
 		}
 	}
 	for i, e := range entries {
-		if e.ID <= through && !r.removed[e.ID] && !known[e.ID] && l.parked[e.ID].ID == 0 {
+		if e.ID <= through && !r.removed[e.ID] && !known[e.ID] && !aside(e.ID) {
 			fresh = append(fresh, e)
 			if bodies != nil {
 				g.b.bodies.add(e.ID, bodies[i])
@@ -118,7 +119,7 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies 
 		}
 	}
 	if w == &l.returned && w.len() > 0 {
-		l.row.Returning = min(w.front().ID, l.firstParked())
+		l.row.Returning = min(w.front().ID, l.firstAside())
 	}
 	l.settleBounds()
 	l.of.setReady(l)
@@ -127,11 +128,13 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies 
 	g.serve(l.of)
 }
 
-// firstParked is the lowest id of the parked messages.
-func (l *lane) firstParked() queue.MessageID {
+// firstAside is the lowest id of the messages that are not given out.
+func (l *lane) firstAside() queue.MessageID {
 	first := wholeLane
-	for id := range l.parked {
-		first = min(first, id)
+	for _, all := range []map[queue.MessageID]store.Entry{l.parked, l.dying} {
+		for id := range all {
+			first = min(first, id)
+		}
 	}
 	return first
 }

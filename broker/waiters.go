@@ -242,7 +242,7 @@ func (g *group) reading(q *queueState, r *receive) bool {
 		return true
 	}
 	for _, l := range q.ready[side(r.r.Dead)] {
-		if l.refill == nil || l.loaded() {
+		if l.loaded() || l.refill == nil && !l.choked() {
 			continue
 		}
 		if channel, exact := r.r.Filter.Exact(); exact && channel == l.row.Key.Channel {

@@ -373,7 +373,7 @@ func memoryAgrees(b *Broker, c *census) error {
 			}
 		case f.state == store.Fresh && id <= l.fresh.through:
 			o.fresh = append(o.fresh, f.Entry)
-		case f.state == store.Returned && id <= l.returned.through && l.parked[id] != f.Entry:
+		case f.state == store.Returned && id <= l.returned.through && l.parked[id] != f.Entry && l.dying[id] != f.Entry:
 			o.returned = append(o.returned, f.Entry)
 		}
 	}
@@ -516,7 +516,7 @@ func (w *world) cover(g *group) {
 		if l.row.Fresh > int64(l.fresh.len()) {
 			w.hits["fresh ones on disk only"]++
 		}
-		if l.row.Returned > int64(l.returned.len()+len(l.parked)) {
+		if l.row.Returned > int64(l.returned.len()+len(l.parked)+len(l.dying)) {
 			w.hits["returned ones on disk only"]++
 		}
 		if l.takeable() > 0 && !l.loaded() {
