@@ -67,12 +67,10 @@ func (l *lane) takeable() int64 {
 	return l.row.Fresh + l.row.Returned - int64(len(l.parked)+len(l.dying))
 }
 
-// mostDying is how many messages of a lane may be on their way to the dead
-// letter queue at once because the limit was lowered. The lane waits for them
-// beyond it, so that memory does not grow with what had been delivered before.
-const mostDying = 1024
-
-func (l *lane) choked() bool { return len(l.dying) >= mostDying }
+// choked reports whether so many messages are on their way to the dead letter
+// queue, because the limit was lowered, that the lane waits for them: memory
+// must not grow with what had been delivered before.
+func (l *lane) choked() bool { return len(l.dying) >= max(1, l.returned.cap/2) }
 
 // aside finds a returned message that is not given out.
 func (l *lane) aside(id queue.MessageID) (store.Entry, bool) {
