@@ -477,7 +477,7 @@ func (w *world) stall() {
 	goOn := sync.OnceFunc(func() { close(gate) })
 	defer goOn() // also after a failure
 	w.b.reads.add(func() { <-gate })
-	w.pending = make(chan got, 1)
+	w.pending, w.asked = make(chan got, 1), w.now()
 	go func() { w.pending <- w.ask(q, r) }()
 	w.settle(w.now())
 	if w.pending != nil {

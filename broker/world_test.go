@@ -49,6 +49,7 @@ type world struct {
 	holdTo, holdUntil queue.Instant
 
 	pending chan got // a get that waits for a read; nil: none
+	asked   queue.Instant
 
 	history []string
 	hits    map[string]int // what has been exercised
@@ -333,6 +334,9 @@ func same(c *census, m want, row *found) error {
 func (w *world) settle(looked queue.Instant) {
 	w.t.Helper()
 	w.told()
+	if w.pending != nil && looked == 0 {
+		looked = w.asked
+	}
 	synctest.Wait()
 	w.collect()
 	w.step()
