@@ -118,6 +118,7 @@ func TestOperations(t *testing.T) {
 	}
 
 	rpcs := map[string]bool{}
+	var streams []string
 	for _, services := range []protoreflect.ServiceDescriptors{
 		queuev1.File_queue_v1_queue_admin_service_proto.Services(),
 		queuev1.File_queue_v1_queue_service_proto.Services(),
@@ -126,7 +127,8 @@ func TestOperations(t *testing.T) {
 			for j := range services.Get(i).Methods().Len() {
 				rpc := services.Get(i).Methods().Get(j)
 				if rpc.IsStreamingClient() || rpc.IsStreamingServer() {
-					continue // REST has no streams
+					streams = append(streams, string(rpc.Name())) // REST has no streams
+					continue
 				}
 				rpcs[string(rpc.Name())] = true
 				if _, ok := got[string(rpc.Name())]; !ok {
@@ -138,6 +140,16 @@ func TestOperations(t *testing.T) {
 	for id := range got {
 		if !rpcs[id] {
 			t.Errorf("the document has %s, which no service has", id)
+		}
+	}
+	if s := strings.Join(streams, " "); s != "ConsumeMessages PublishMessages" {
+		t.Errorf("the streams are %q", s)
+	}
+	for _, name := range streams {
+		for schema := range load(t).Components.Schemas {
+			if strings.HasPrefix(schema, name) {
+				t.Errorf("the document has %s, a message of a stream", schema)
+			}
 		}
 	}
 }

@@ -979,7 +979,7 @@ var File_queue_v1_queue_service_proto protoreflect.FileDescriptor
 
 const file_queue_v1_queue_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1cqueue/v1/queue_service.proto\x12\bqueue.v1\x1a\x16queue/v1/message.proto\"\xb5\x01\n" +
+	"\x1cqueue/v1/queue_service.proto\x12\bqueue.v1\x1a\x16queue/v1/message.proto\x1a\x15queue/v1/stream.proto\"\xb5\x01\n" +
 	"\x12PutMessagesRequest\x12\x19\n" +
 	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12N\n" +
 	"\x14put_messages_details\x18\x02 \x01(\v2\x1c.queue.v1.PutMessagesDetailsR\x12putMessagesDetails\x12$\n" +
@@ -1056,7 +1056,7 @@ const file_queue_v1_queue_service_proto_rawDesc = "" +
 	"\x12channel_collection\x18\x01 \x01(\v2\x1b.queue.v1.ChannelCollectionR\x11channelCollection\x12 \n" +
 	"\tnext_page\x18\x02 \x01(\tH\x00R\bnextPage\x88\x01\x01B\f\n" +
 	"\n" +
-	"_next_page2\x86\x05\n" +
+	"_next_page2\xbe\x06\n" +
 	"\fQueueService\x12J\n" +
 	"\vPutMessages\x12\x1c.queue.v1.PutMessagesRequest\x1a\x1d.queue.v1.PutMessagesResponse\x12J\n" +
 	"\vGetMessages\x12\x1c.queue.v1.GetMessagesRequest\x1a\x1d.queue.v1.GetMessagesResponse\x12P\n" +
@@ -1065,7 +1065,9 @@ const file_queue_v1_queue_service_proto_rawDesc = "" +
 	"\x0eUpdateMessages\x12\x1f.queue.v1.UpdateMessagesRequest\x1a .queue.v1.UpdateMessagesResponse\x12S\n" +
 	"\x0eDeleteMessages\x12\x1f.queue.v1.DeleteMessagesRequest\x1a .queue.v1.DeleteMessagesResponse\x12A\n" +
 	"\bGetStats\x12\x19.queue.v1.GetStatsRequest\x1a\x1a.queue.v1.GetStatsResponse\x12M\n" +
-	"\fListChannels\x12\x1d.queue.v1.ListChannelsRequest\x1a\x1e.queue.v1.ListChannelsResponseB6Z4github.com/queued-mq/queued/api/gen/queue/v1;queuev1b\x06proto3"
+	"\fListChannels\x12\x1d.queue.v1.ListChannelsRequest\x1a\x1e.queue.v1.ListChannelsResponse\x12Z\n" +
+	"\x0fConsumeMessages\x12 .queue.v1.ConsumeMessagesRequest\x1a!.queue.v1.ConsumeMessagesResponse(\x010\x01\x12Z\n" +
+	"\x0fPublishMessages\x12 .queue.v1.PublishMessagesRequest\x1a!.queue.v1.PublishMessagesResponse(\x010\x01B6Z4github.com/queued-mq/queued/api/gen/queue/v1;queuev1b\x06proto3"
 
 var (
 	file_queue_v1_queue_service_proto_rawDescOnce sync.Once
@@ -1081,33 +1083,37 @@ func file_queue_v1_queue_service_proto_rawDescGZIP() []byte {
 
 var file_queue_v1_queue_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_queue_v1_queue_service_proto_goTypes = []any{
-	(*PutMessagesRequest)(nil),     // 0: queue.v1.PutMessagesRequest
-	(*PutMessagesResponse)(nil),    // 1: queue.v1.PutMessagesResponse
-	(*GetMessagesRequest)(nil),     // 2: queue.v1.GetMessagesRequest
-	(*GetMessagesResponse)(nil),    // 3: queue.v1.GetMessagesResponse
-	(*UpdateMessageRequest)(nil),   // 4: queue.v1.UpdateMessageRequest
-	(*UpdateMessageResponse)(nil),  // 5: queue.v1.UpdateMessageResponse
-	(*DeleteMessageRequest)(nil),   // 6: queue.v1.DeleteMessageRequest
-	(*DeleteMessageResponse)(nil),  // 7: queue.v1.DeleteMessageResponse
-	(*UpdateMessagesRequest)(nil),  // 8: queue.v1.UpdateMessagesRequest
-	(*UpdateMessagesResponse)(nil), // 9: queue.v1.UpdateMessagesResponse
-	(*DeleteMessagesRequest)(nil),  // 10: queue.v1.DeleteMessagesRequest
-	(*DeleteMessagesResponse)(nil), // 11: queue.v1.DeleteMessagesResponse
-	(*GetStatsRequest)(nil),        // 12: queue.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),       // 13: queue.v1.GetStatsResponse
-	(*ListChannelsRequest)(nil),    // 14: queue.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),   // 15: queue.v1.ListChannelsResponse
-	(*PutMessagesDetails)(nil),     // 16: queue.v1.PutMessagesDetails
-	(*PutMessages)(nil),            // 17: queue.v1.PutMessages
-	(*GetMessages)(nil),            // 18: queue.v1.GetMessages
-	(*UpdateMessageDetails)(nil),   // 19: queue.v1.UpdateMessageDetails
-	(*UpdatedMessage)(nil),         // 20: queue.v1.UpdatedMessage
-	(*UpdateMessagesDetails)(nil),  // 21: queue.v1.UpdateMessagesDetails
-	(*UpdateMessagesResult)(nil),   // 22: queue.v1.UpdateMessagesResult
-	(*DeleteMessagesDetails)(nil),  // 23: queue.v1.DeleteMessagesDetails
-	(*DeleteMessagesResult)(nil),   // 24: queue.v1.DeleteMessagesResult
-	(*QueueStats)(nil),             // 25: queue.v1.QueueStats
-	(*ChannelCollection)(nil),      // 26: queue.v1.ChannelCollection
+	(*PutMessagesRequest)(nil),      // 0: queue.v1.PutMessagesRequest
+	(*PutMessagesResponse)(nil),     // 1: queue.v1.PutMessagesResponse
+	(*GetMessagesRequest)(nil),      // 2: queue.v1.GetMessagesRequest
+	(*GetMessagesResponse)(nil),     // 3: queue.v1.GetMessagesResponse
+	(*UpdateMessageRequest)(nil),    // 4: queue.v1.UpdateMessageRequest
+	(*UpdateMessageResponse)(nil),   // 5: queue.v1.UpdateMessageResponse
+	(*DeleteMessageRequest)(nil),    // 6: queue.v1.DeleteMessageRequest
+	(*DeleteMessageResponse)(nil),   // 7: queue.v1.DeleteMessageResponse
+	(*UpdateMessagesRequest)(nil),   // 8: queue.v1.UpdateMessagesRequest
+	(*UpdateMessagesResponse)(nil),  // 9: queue.v1.UpdateMessagesResponse
+	(*DeleteMessagesRequest)(nil),   // 10: queue.v1.DeleteMessagesRequest
+	(*DeleteMessagesResponse)(nil),  // 11: queue.v1.DeleteMessagesResponse
+	(*GetStatsRequest)(nil),         // 12: queue.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 13: queue.v1.GetStatsResponse
+	(*ListChannelsRequest)(nil),     // 14: queue.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),    // 15: queue.v1.ListChannelsResponse
+	(*PutMessagesDetails)(nil),      // 16: queue.v1.PutMessagesDetails
+	(*PutMessages)(nil),             // 17: queue.v1.PutMessages
+	(*GetMessages)(nil),             // 18: queue.v1.GetMessages
+	(*UpdateMessageDetails)(nil),    // 19: queue.v1.UpdateMessageDetails
+	(*UpdatedMessage)(nil),          // 20: queue.v1.UpdatedMessage
+	(*UpdateMessagesDetails)(nil),   // 21: queue.v1.UpdateMessagesDetails
+	(*UpdateMessagesResult)(nil),    // 22: queue.v1.UpdateMessagesResult
+	(*DeleteMessagesDetails)(nil),   // 23: queue.v1.DeleteMessagesDetails
+	(*DeleteMessagesResult)(nil),    // 24: queue.v1.DeleteMessagesResult
+	(*QueueStats)(nil),              // 25: queue.v1.QueueStats
+	(*ChannelCollection)(nil),       // 26: queue.v1.ChannelCollection
+	(*ConsumeMessagesRequest)(nil),  // 27: queue.v1.ConsumeMessagesRequest
+	(*PublishMessagesRequest)(nil),  // 28: queue.v1.PublishMessagesRequest
+	(*ConsumeMessagesResponse)(nil), // 29: queue.v1.ConsumeMessagesResponse
+	(*PublishMessagesResponse)(nil), // 30: queue.v1.PublishMessagesResponse
 }
 var file_queue_v1_queue_service_proto_depIdxs = []int32{
 	16, // 0: queue.v1.PutMessagesRequest.put_messages_details:type_name -> queue.v1.PutMessagesDetails
@@ -1129,16 +1135,20 @@ var file_queue_v1_queue_service_proto_depIdxs = []int32{
 	10, // 16: queue.v1.QueueService.DeleteMessages:input_type -> queue.v1.DeleteMessagesRequest
 	12, // 17: queue.v1.QueueService.GetStats:input_type -> queue.v1.GetStatsRequest
 	14, // 18: queue.v1.QueueService.ListChannels:input_type -> queue.v1.ListChannelsRequest
-	1,  // 19: queue.v1.QueueService.PutMessages:output_type -> queue.v1.PutMessagesResponse
-	3,  // 20: queue.v1.QueueService.GetMessages:output_type -> queue.v1.GetMessagesResponse
-	5,  // 21: queue.v1.QueueService.UpdateMessage:output_type -> queue.v1.UpdateMessageResponse
-	7,  // 22: queue.v1.QueueService.DeleteMessage:output_type -> queue.v1.DeleteMessageResponse
-	9,  // 23: queue.v1.QueueService.UpdateMessages:output_type -> queue.v1.UpdateMessagesResponse
-	11, // 24: queue.v1.QueueService.DeleteMessages:output_type -> queue.v1.DeleteMessagesResponse
-	13, // 25: queue.v1.QueueService.GetStats:output_type -> queue.v1.GetStatsResponse
-	15, // 26: queue.v1.QueueService.ListChannels:output_type -> queue.v1.ListChannelsResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
+	27, // 19: queue.v1.QueueService.ConsumeMessages:input_type -> queue.v1.ConsumeMessagesRequest
+	28, // 20: queue.v1.QueueService.PublishMessages:input_type -> queue.v1.PublishMessagesRequest
+	1,  // 21: queue.v1.QueueService.PutMessages:output_type -> queue.v1.PutMessagesResponse
+	3,  // 22: queue.v1.QueueService.GetMessages:output_type -> queue.v1.GetMessagesResponse
+	5,  // 23: queue.v1.QueueService.UpdateMessage:output_type -> queue.v1.UpdateMessageResponse
+	7,  // 24: queue.v1.QueueService.DeleteMessage:output_type -> queue.v1.DeleteMessageResponse
+	9,  // 25: queue.v1.QueueService.UpdateMessages:output_type -> queue.v1.UpdateMessagesResponse
+	11, // 26: queue.v1.QueueService.DeleteMessages:output_type -> queue.v1.DeleteMessagesResponse
+	13, // 27: queue.v1.QueueService.GetStats:output_type -> queue.v1.GetStatsResponse
+	15, // 28: queue.v1.QueueService.ListChannels:output_type -> queue.v1.ListChannelsResponse
+	29, // 29: queue.v1.QueueService.ConsumeMessages:output_type -> queue.v1.ConsumeMessagesResponse
+	30, // 30: queue.v1.QueueService.PublishMessages:output_type -> queue.v1.PublishMessagesResponse
+	21, // [21:31] is the sub-list for method output_type
+	11, // [11:21] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -1150,6 +1160,7 @@ func file_queue_v1_queue_service_proto_init() {
 		return
 	}
 	file_queue_v1_message_proto_init()
+	file_queue_v1_stream_proto_init()
 	file_queue_v1_queue_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_queue_v1_queue_service_proto_msgTypes[2].OneofWrappers = []any{}
 	file_queue_v1_queue_service_proto_msgTypes[4].OneofWrappers = []any{}

@@ -19,14 +19,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	QueueService_PutMessages_FullMethodName    = "/queue.v1.QueueService/PutMessages"
-	QueueService_GetMessages_FullMethodName    = "/queue.v1.QueueService/GetMessages"
-	QueueService_UpdateMessage_FullMethodName  = "/queue.v1.QueueService/UpdateMessage"
-	QueueService_DeleteMessage_FullMethodName  = "/queue.v1.QueueService/DeleteMessage"
-	QueueService_UpdateMessages_FullMethodName = "/queue.v1.QueueService/UpdateMessages"
-	QueueService_DeleteMessages_FullMethodName = "/queue.v1.QueueService/DeleteMessages"
-	QueueService_GetStats_FullMethodName       = "/queue.v1.QueueService/GetStats"
-	QueueService_ListChannels_FullMethodName   = "/queue.v1.QueueService/ListChannels"
+	QueueService_PutMessages_FullMethodName     = "/queue.v1.QueueService/PutMessages"
+	QueueService_GetMessages_FullMethodName     = "/queue.v1.QueueService/GetMessages"
+	QueueService_UpdateMessage_FullMethodName   = "/queue.v1.QueueService/UpdateMessage"
+	QueueService_DeleteMessage_FullMethodName   = "/queue.v1.QueueService/DeleteMessage"
+	QueueService_UpdateMessages_FullMethodName  = "/queue.v1.QueueService/UpdateMessages"
+	QueueService_DeleteMessages_FullMethodName  = "/queue.v1.QueueService/DeleteMessages"
+	QueueService_GetStats_FullMethodName        = "/queue.v1.QueueService/GetStats"
+	QueueService_ListChannels_FullMethodName    = "/queue.v1.QueueService/ListChannels"
+	QueueService_ConsumeMessages_FullMethodName = "/queue.v1.QueueService/ConsumeMessages"
+	QueueService_PublishMessages_FullMethodName = "/queue.v1.QueueService/PublishMessages"
 )
 
 // QueueServiceClient is the client API for QueueService service.
@@ -65,6 +67,45 @@ type QueueServiceClient interface {
 	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*GetStatsResponse, error)
 	// ListChannels lists the channels that hold messages, sorted by id.
 	ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error)
+	// ConsumeMessages delivers messages as fast as the client grants credit, and
+	// settles them on the same stream. REST does not have it.
+	//
+	// The client begins with subscribe; the server answers with subscribed, and
+	// then delivers visible messages while there is credit, hiding each from
+	// other consumers. A settlement takes no credit and needs none. One that
+	// fails has a result that says so and does not end the stream. A rate limit
+	// slows the stream down, it refuses nothing.
+	//
+	// When the client closes its side, no more is delivered, all settlements are
+	// answered, and the stream ends with OK. When the stream is lost, only
+	// messages that were never handed to the transport are given back, uncounted;
+	// all others stay hidden until their visibility ends, and can be settled on
+	// another stream or by the other operations until then.
+	//
+	// What breaks the rules of the stream ends it with InvalidArgument: a first
+	// request that is not subscribe, a second subscribe, a request with nothing
+	// set, a value or a credit out of range, a number of settlements out of
+	// range. An unknown queue ends it with NotFound, and so does the deletion of
+	// the queue; a server that stops ends it with Unavailable. Every such end
+	// carries google.rpc.ErrorInfo.
+	ConsumeMessages(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConsumeMessagesRequest, ConsumeMessagesResponse], error)
+	// PublishMessages publishes numbered batches, many of them in flight, and
+	// answers each when it is on disk. REST does not have it.
+	//
+	// There is one answer for each batch, in the order of the batches. A batch is
+	// what one PutMessages would be, and it is stored whole or not at all; one
+	// that fails has an answer that says so and does not end the stream, and the
+	// batches behind it are stored all the same. A rate limit slows the stream
+	// down, it refuses nothing.
+	//
+	// When the client closes its side, all batches are answered, and the stream
+	// ends with OK. When the stream is lost, batches without an answer may have
+	// been stored or not: a retry token makes it safe to send them again.
+	//
+	// A first batch without a queue ends the stream with InvalidArgument, a
+	// server that stops ends it with Unavailable; both carry
+	// google.rpc.ErrorInfo.
+	PublishMessages(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishMessagesRequest, PublishMessagesResponse], error)
 }
 
 type queueServiceClient struct {
@@ -155,6 +196,32 @@ func (c *queueServiceClient) ListChannels(ctx context.Context, in *ListChannelsR
 	return out, nil
 }
 
+func (c *queueServiceClient) ConsumeMessages(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConsumeMessagesRequest, ConsumeMessagesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &QueueService_ServiceDesc.Streams[0], QueueService_ConsumeMessages_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ConsumeMessagesRequest, ConsumeMessagesResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QueueService_ConsumeMessagesClient = grpc.BidiStreamingClient[ConsumeMessagesRequest, ConsumeMessagesResponse]
+
+func (c *queueServiceClient) PublishMessages(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishMessagesRequest, PublishMessagesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &QueueService_ServiceDesc.Streams[1], QueueService_PublishMessages_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PublishMessagesRequest, PublishMessagesResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QueueService_PublishMessagesClient = grpc.BidiStreamingClient[PublishMessagesRequest, PublishMessagesResponse]
+
 // QueueServiceServer is the server API for QueueService service.
 // All implementations must embed UnimplementedQueueServiceServer
 // for forward compatibility.
@@ -191,6 +258,45 @@ type QueueServiceServer interface {
 	GetStats(context.Context, *GetStatsRequest) (*GetStatsResponse, error)
 	// ListChannels lists the channels that hold messages, sorted by id.
 	ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)
+	// ConsumeMessages delivers messages as fast as the client grants credit, and
+	// settles them on the same stream. REST does not have it.
+	//
+	// The client begins with subscribe; the server answers with subscribed, and
+	// then delivers visible messages while there is credit, hiding each from
+	// other consumers. A settlement takes no credit and needs none. One that
+	// fails has a result that says so and does not end the stream. A rate limit
+	// slows the stream down, it refuses nothing.
+	//
+	// When the client closes its side, no more is delivered, all settlements are
+	// answered, and the stream ends with OK. When the stream is lost, only
+	// messages that were never handed to the transport are given back, uncounted;
+	// all others stay hidden until their visibility ends, and can be settled on
+	// another stream or by the other operations until then.
+	//
+	// What breaks the rules of the stream ends it with InvalidArgument: a first
+	// request that is not subscribe, a second subscribe, a request with nothing
+	// set, a value or a credit out of range, a number of settlements out of
+	// range. An unknown queue ends it with NotFound, and so does the deletion of
+	// the queue; a server that stops ends it with Unavailable. Every such end
+	// carries google.rpc.ErrorInfo.
+	ConsumeMessages(grpc.BidiStreamingServer[ConsumeMessagesRequest, ConsumeMessagesResponse]) error
+	// PublishMessages publishes numbered batches, many of them in flight, and
+	// answers each when it is on disk. REST does not have it.
+	//
+	// There is one answer for each batch, in the order of the batches. A batch is
+	// what one PutMessages would be, and it is stored whole or not at all; one
+	// that fails has an answer that says so and does not end the stream, and the
+	// batches behind it are stored all the same. A rate limit slows the stream
+	// down, it refuses nothing.
+	//
+	// When the client closes its side, all batches are answered, and the stream
+	// ends with OK. When the stream is lost, batches without an answer may have
+	// been stored or not: a retry token makes it safe to send them again.
+	//
+	// A first batch without a queue ends the stream with InvalidArgument, a
+	// server that stops ends it with Unavailable; both carry
+	// google.rpc.ErrorInfo.
+	PublishMessages(grpc.BidiStreamingServer[PublishMessagesRequest, PublishMessagesResponse]) error
 	mustEmbedUnimplementedQueueServiceServer()
 }
 
@@ -224,6 +330,12 @@ func (UnimplementedQueueServiceServer) GetStats(context.Context, *GetStatsReques
 }
 func (UnimplementedQueueServiceServer) ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListChannels not implemented")
+}
+func (UnimplementedQueueServiceServer) ConsumeMessages(grpc.BidiStreamingServer[ConsumeMessagesRequest, ConsumeMessagesResponse]) error {
+	return status.Error(codes.Unimplemented, "method ConsumeMessages not implemented")
+}
+func (UnimplementedQueueServiceServer) PublishMessages(grpc.BidiStreamingServer[PublishMessagesRequest, PublishMessagesResponse]) error {
+	return status.Error(codes.Unimplemented, "method PublishMessages not implemented")
 }
 func (UnimplementedQueueServiceServer) mustEmbedUnimplementedQueueServiceServer() {}
 func (UnimplementedQueueServiceServer) testEmbeddedByValue()                      {}
@@ -390,6 +502,20 @@ func _QueueService_ListChannels_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _QueueService_ConsumeMessages_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(QueueServiceServer).ConsumeMessages(&grpc.GenericServerStream[ConsumeMessagesRequest, ConsumeMessagesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QueueService_ConsumeMessagesServer = grpc.BidiStreamingServer[ConsumeMessagesRequest, ConsumeMessagesResponse]
+
+func _QueueService_PublishMessages_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(QueueServiceServer).PublishMessages(&grpc.GenericServerStream[PublishMessagesRequest, PublishMessagesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QueueService_PublishMessagesServer = grpc.BidiStreamingServer[PublishMessagesRequest, PublishMessagesResponse]
+
 // QueueService_ServiceDesc is the grpc.ServiceDesc for QueueService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -430,6 +556,19 @@ var QueueService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _QueueService_ListChannels_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ConsumeMessages",
+			Handler:       _QueueService_ConsumeMessages_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "PublishMessages",
+			Handler:       _QueueService_PublishMessages_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "queue/v1/queue_service.proto",
 }
