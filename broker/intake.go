@@ -6,14 +6,24 @@ import (
 	"github.com/queued-mq/queued/queue"
 )
 
-// request is something to decide. It is decided once, in the core, and its
-// goroutine waits until the group is durable.
+// request is something to decide. It is decided once, in the core; when the
+// group is durable the core calls then, or wakes the goroutine that waits.
 type request struct {
 	decide    func(*group) error
 	publishes bool
 	bytes     int64
 	err       error
+	then      func(error) // nil: somebody waits for done
 	done      chan struct{}
+}
+
+// answer tells whoever asked that the group is durable.
+func (r *request) answer() {
+	if r.then != nil {
+		r.then(r.err)
+		return
+	}
+	close(r.done)
 }
 
 // fifo is what one queue has sent and the core has not taken: publishes apart
@@ -76,29 +86,54 @@ const (
 )
 
 var (
-	errClosing = queue.Errorf(queue.ServiceUnavailable, "the server is stopping; try again elsewhere or later")
+	// ErrClosing is the answer to all that comes after Close, and to gets after
+	// Drain: ServiceUnavailable, and not because of too much work.
+	ErrClosing = queue.Errorf(queue.ServiceUnavailable, "the server is stopping; try again elsewhere or later")
 	errPanic   = queue.Errorf(queue.InternalServerError, "internal error")
 )
 
 // submit hands a request to the core and waits for its group to be durable.
 func (b *Broker) submit(q *queueState, r *request) error {
 	r.done = make(chan struct{})
+	lead, err := b.accept(q, r)
+	if err != nil {
+		return err
+	}
+	if lead {
+		b.lead()
+	}
+	<-r.done
+	return r.err
+}
+
+// begin hands a request to the core and does not wait: then is called by the
+// core. After an error it is not called.
+func (b *Broker) begin(q *queueState, r *request, then func(error)) error {
+	r.then = then
+	lead, err := b.accept(q, r)
+	if lead {
+		b.run <- struct{}{}
+	}
+	return err
+}
+
+// accept puts a request into the FIFO of its queue. If lead, the core was idle
+// and the caller must see to it that it runs.
+func (b *Broker) accept(q *queueState, r *request) (lead bool, err error) {
 	in := &b.in
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	if in.closed {
-		in.mu.Unlock()
-		return errClosing
+		return false, ErrClosing
 	}
 	f := &q.pending
 	// Each kind has its own bound, so that a flood of publishes does not keep
 	// out the deletes that would end it.
 	if err := b.limits.CheckPending(len(f.lists[r.kind()]), f.bytes, r.bytes); err != nil {
-		in.mu.Unlock()
-		return err
+		return false, err
 	}
 	if in.bytes+r.bytes > b.limits.PendingBytesTotal {
-		in.mu.Unlock()
-		return queue.Errorf(queue.ServiceUnavailable, "the server is overloaded: %d octets wait to be stored; try again, or raise limits.pending-bytes-total", in.bytes)
+		return false, queue.Errorf(queue.ServiceUnavailable, "the server is overloaded: %d octets wait to be stored; try again, or raise limits.pending-bytes-total", in.bytes)
 	}
 	in.bytes += r.bytes
 	f.push(r)
@@ -106,14 +141,8 @@ func (b *Broker) submit(q *queueState, r *request) error {
 		f.in = true
 		in.turns = append(in.turns, f)
 	}
-	lead := !in.busy
-	in.busy = true
-	in.mu.Unlock()
-	if lead {
-		b.lead()
-	}
-	<-r.done
-	return r.err
+	lead, in.busy = !in.busy, true
+	return lead, nil
 }
 
 // internal has the core run f in one of its next groups, before the requests
@@ -240,11 +269,13 @@ func (b *Broker) group() {
 		b.commit(g)
 	}
 	g.publish()
+	// Publishes are answered before the gets that they serve: who does both
+	// on one connection is told first that it has published.
+	for _, r := range b.requests {
+		r.answer()
+	}
 	for _, f := range g.after {
 		f()
-	}
-	for _, r := range b.requests {
-		close(r.done)
 	}
 	clear(b.own)
 	clear(b.requests)

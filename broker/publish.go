@@ -29,11 +29,40 @@ type PublishRequest struct {
 // messages). When ctx ends first, the messages may or may not be stored; the
 // answer is still waited for, since it is near.
 func (b *Broker) Publish(ctx context.Context, r PublishRequest) ([]queue.Published, error) {
-	q, err := b.find(r.Queue)
+	p, err := b.newPublish(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := b.submit(p.q, p.request()); err != nil {
+		return nil, err
+	}
+	return p.out, nil
+}
+
+// StartPublish is Publish for who does not wait: then is called once, with the
+// answer of Publish, when the group is durable. The core calls it, so it must
+// be quick and must not block or wait for the broker. After an error of
+// StartPublish itself it is not called. What one goroutine starts for one queue
+// is decided in that order.
+func (b *Broker) StartPublish(r PublishRequest, then func([]queue.Published, error)) error {
+	p, err := b.newPublish(r)
+	if err != nil {
+		return err
+	}
+	return b.begin(p.q, p.request(), func(err error) {
+		if err != nil {
+			p.out = nil
+		}
+		then(p.out, err)
+	})
+}
+
+func (b *Broker) newPublish(r PublishRequest) (*publish, error) {
+	q, err := b.find(r.Queue)
+	if err != nil {
 		return nil, err
 	}
 	p := &publish{q: q, r: r}
@@ -43,10 +72,11 @@ func (b *Broker) Publish(ctx context.Context, r PublishRequest) ([]queue.Publish
 	if r.RetryToken != "" {
 		p.print = fingerprint(r.Messages)
 	}
-	if err := b.submit(q, &request{decide: p.decide, publishes: true, bytes: p.size}); err != nil {
-		return nil, err
-	}
-	return p.out, nil
+	return p, nil
+}
+
+func (p *publish) request() *request {
+	return &request{decide: p.decide, publishes: true, bytes: p.size}
 }
 
 type publish struct {

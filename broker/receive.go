@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -177,7 +179,7 @@ func (x *receive) decide(g *group) error {
 		}
 	}
 	if b.draining {
-		return errClosing
+		return ErrClosing
 	}
 	if x.r.Wait > 0 {
 		w := q.wait[0].n + q.wait[1].n
@@ -343,6 +345,70 @@ func (b *Broker) Undeliver(receipts []queue.Receipt) {
 		}
 	}
 	b.takeBack(back)
+}
+
+// Release ends deliveries whose client is gone: the messages are visible again,
+// or dead if that was their last delivery, the deliveries stay counted, and
+// their receipts are dead, so that nobody acts on what others may have by now.
+// It never blocks and has no answer; a receipt that is stale by now is passed
+// over.
+func (b *Broker) Release(receipts []queue.Receipt) {
+	tokens := make([]visibility.Token, 0, len(receipts))
+	for _, r := range receipts {
+		if t, err := b.sealer.Open(r); err == nil {
+			tokens = append(tokens, t)
+		}
+	}
+	for some := range slices.Chunk(tokens, ownChunk) {
+		b.internal(func(g *group) {
+			for _, t := range some {
+				g.release(t)
+			}
+		})
+	}
+}
+
+// ownChunk is how many deliveries the core ends in one step of its own.
+const ownChunk = 100
+
+func (g *group) release(t visibility.Token) {
+	l := g.numbered(store.LaneID(t.Lane))
+	if l == nil || t.Generation != g.b.store.Generation() {
+		return
+	}
+	x := l.leases[t.Message]
+	if x == nil || x.Lease.Lease != t.Lease {
+		return
+	}
+	if g.lastDelivery(x) {
+		g.extend(x, g.now) // it lapses here and now
+		g.buryLeased(x)
+		return
+	}
+	e := x.Entry
+	e.Lease = 0
+	g.giveBack(x, e)
+	l.of.events[evReturned]++
+}
+
+// QueueOf is the queue of a receipt, alive or not. Whether the delivery still
+// holds is not looked at.
+//
+// Errors: InvalidParameter (not a receipt of ours), NotAuthorizedOrNotFound
+// (the queue is gone).
+func (b *Broker) QueueOf(r queue.Receipt) (queue.ID, error) {
+	t, err := b.sealer.Open(r)
+	if err != nil {
+		return "", err
+	}
+	b.shown.RLock()
+	defer b.shown.RUnlock()
+	at, found := slices.BinarySearchFunc(b.shown.ordered, store.QueueNumber(t.Queue),
+		func(q *queueState, n store.QueueNumber) int { return cmp.Compare(q.number, n) })
+	if found {
+		return b.shown.ordered[at].shownQueue.ID, nil
+	}
+	return "", errNoQueue
 }
 
 func (b *Broker) takeBack(back []taken) {

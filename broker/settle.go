@@ -14,6 +14,7 @@ import (
 type VisibilityUpdate struct {
 	Receipt    queue.Receipt
 	Visibility time.Duration // 0 makes the message visible at once
+	OrOver     bool          // a lease that is over by itself, with no later one, is a success that changes nothing
 	Err        error         // set when the caller refused the entry already; kept as its result
 }
 
@@ -44,23 +45,45 @@ func (b *Broker) Delete(ctx context.Context, id queue.ID, receipts []queue.Recei
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	tokens := make([]visibility.Token, len(receipts))
-	results := make([]error, len(receipts))
-	for i, r := range receipts {
-		tokens[i], results[i] = b.sealer.Open(r)
+	d := b.newDeletion(q, receipts)
+	err = b.submit(q, &request{decide: d.decide})
+	return d.results, err
+}
+
+// StartDelete is Delete for who does not wait; see StartPublish for then.
+func (b *Broker) StartDelete(id queue.ID, receipts []queue.Receipt, then func([]error, error)) error {
+	q, err := b.find(id)
+	if err != nil {
+		return err
 	}
-	err = b.submit(q, &request{decide: func(g *group) error {
-		if !q.q.Live() {
-			return errNoQueue
+	d := b.newDeletion(q, receipts)
+	return b.begin(q, &request{decide: d.decide}, func(err error) { then(d.results, err) })
+}
+
+type deletion struct {
+	q       *queueState
+	tokens  []visibility.Token
+	results []error
+}
+
+func (b *Broker) newDeletion(q *queueState, receipts []queue.Receipt) *deletion {
+	d := &deletion{q: q, tokens: make([]visibility.Token, len(receipts)), results: make([]error, len(receipts))}
+	for i, r := range receipts {
+		d.tokens[i], d.results[i] = b.sealer.Open(r)
+	}
+	return d
+}
+
+func (d *deletion) decide(g *group) error {
+	if !d.q.q.Live() {
+		return errNoQueue
+	}
+	for i := range d.tokens {
+		if d.results[i] == nil {
+			d.results[i] = g.delete(d.q, d.tokens[i])
 		}
-		for i := range tokens {
-			if results[i] == nil {
-				results[i] = g.delete(q, tokens[i])
-			}
-		}
-		return nil
-	}})
-	return results, err
+	}
+	return nil
 }
 
 // delete ends the message of one delivery.
@@ -151,38 +174,65 @@ func (b *Broker) Update(ctx context.Context, id queue.ID, entries []VisibilityUp
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	tokens := make([]visibility.Token, len(entries))
-	results := make([]VisibilityResult, len(entries))
-	for i, e := range entries {
-		if results[i].Err = e.Err; e.Err == nil {
-			tokens[i], results[i].Err = b.sealer.Open(e.Receipt)
-		}
-	}
-	err = b.submit(q, &request{decide: func(g *group) error {
-		if !q.q.Live() {
-			return errNoQueue
-		}
-		for i := range tokens {
-			if results[i].Err == nil {
-				results[i] = g.update(q, tokens[i], entries[i].Visibility)
-			}
-		}
-		return nil
-	}})
-	return results, err
+	u := b.newExtension(q, entries)
+	err = b.submit(q, &request{decide: u.decide})
+	return u.results, err
 }
 
-func (g *group) update(q *queueState, t visibility.Token, hidden time.Duration) VisibilityResult {
+// StartUpdate is Update for who does not wait; see StartPublish for then.
+func (b *Broker) StartUpdate(id queue.ID, entries []VisibilityUpdate, then func([]VisibilityResult, error)) error {
+	q, err := b.find(id)
+	if err != nil {
+		return err
+	}
+	u := b.newExtension(q, entries)
+	return b.begin(q, &request{decide: u.decide}, func(err error) { then(u.results, err) })
+}
+
+type extension struct {
+	q       *queueState
+	entries []VisibilityUpdate
+	tokens  []visibility.Token
+	results []VisibilityResult
+}
+
+func (b *Broker) newExtension(q *queueState, entries []VisibilityUpdate) *extension {
+	u := &extension{q, entries, make([]visibility.Token, len(entries)), make([]VisibilityResult, len(entries))}
+	for i, e := range entries {
+		if u.results[i].Err = e.Err; e.Err == nil {
+			u.tokens[i], u.results[i].Err = b.sealer.Open(e.Receipt)
+		}
+	}
+	return u
+}
+
+func (u *extension) decide(g *group) error {
+	if !u.q.q.Live() {
+		return errNoQueue
+	}
+	for i := range u.tokens {
+		if u.results[i].Err == nil {
+			u.results[i] = g.update(u.q, u.tokens[i], &u.entries[i])
+		}
+	}
+	return nil
+}
+
+func (g *group) update(q *queueState, t visibility.Token, u *VisibilityUpdate) VisibilityResult {
 	d, err := g.locate(q, t)
-	if err == nil && (d.lease == nil || d.lease.VisibleAfter <= g.now || d.lease.ExpireAfter <= g.now) {
+	over := err == nil && (d.lease == nil || d.lease.VisibleAfter <= g.now || d.lease.ExpireAfter <= g.now)
+	if over && u.OrOver {
+		return VisibilityResult{ID: t.Message}
+	}
+	if over {
 		err = errStale
 	}
 	if err != nil {
 		return VisibilityResult{Err: err}
 	}
-	until := g.now.Add(hidden)
+	until := g.now.Add(u.Visibility)
 	switch {
-	case hidden > 0:
+	case u.Visibility > 0:
 		g.extend(d.lease, until)
 	case g.lastDelivery(d.lease):
 		g.extend(d.lease, until) // it lapses here and now

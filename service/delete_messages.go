@@ -37,6 +37,32 @@ func (s *Service) DeleteMessage(ctx context.Context, r DeleteMessageRequest) (re
 	return resp, results[0]
 }
 
+// StartDeleteMessages is DeleteMessages for a stream, with a number of receipts
+// that is the caller's to bound. See StartPutMessages for then, and for when it
+// waits. The error of a receipt is in the results, of the request whole in the
+// last one.
+func (s *Service) StartDeleteMessages(ctx context.Context, ref string, receipts []queue.Receipt, then func([]error, error)) {
+	began, operation := time.Now(), "DeleteMessages"
+	if len(receipts) == 1 {
+		operation = "DeleteMessage"
+	}
+	end := func(results []error, err error) {
+		outcome := err
+		if err == nil && len(results) == 1 {
+			outcome = results[0]
+		}
+		s.done(ctx, operation, began, &outcome)
+		then(results, err)
+	}
+	id, err := s.settleSoon(ctx, ref, operation)
+	if err == nil {
+		err = patiently(ctx, func() error { return s.broker.StartDelete(id, receipts, end) })
+	}
+	if err != nil {
+		end(nil, err)
+	}
+}
+
 // DeleteMessagesRequest is DeleteMessage for 1 to 20 messages of one queue.
 type DeleteMessagesRequest struct {
 	QueueRef        string

@@ -94,6 +94,40 @@ func (s *Service) PutMessages(ctx context.Context, r PutMessagesRequest) (resp P
 	return resp, err
 }
 
+// StartPutMessages is PutMessages for a stream, which does not wait: then is
+// called once, when the messages are durable or refused. It may be called by
+// the core, so it must be quick and must not block; or at once, by the caller.
+// What one goroutine starts for one queue is stored in that order. Where
+// PutMessages is refused for a rate or for want of room, it waits instead.
+func (s *Service) StartPutMessages(ctx context.Context, r PutMessagesRequest, then func(PutMessagesResponse, error)) {
+	began := time.Now()
+	end := func(messages []queue.Published, err error) {
+		s.done(ctx, "PutMessages", began, &err)
+		then(PutMessagesResponse{Messages: messages}, err)
+	}
+	q, err := s.findMain(ctx, r.QueueRef, mayProduce, "nothing can be published to it")
+	if err != nil {
+		end(nil, err)
+		return
+	}
+	number := s.number(q.ID)
+	if err := patiently(ctx, func() error { return s.rates.Request(number, "PutMessages", time.Now()) }); err != nil {
+		end(nil, err)
+		return
+	}
+	messages, bytes, err := s.newMessages(&r, &q)
+	if err == nil {
+		err = patiently(ctx, func() error { return s.rates.Ingress(number, bytes, time.Now()) })
+	}
+	if err == nil {
+		put := broker.PublishRequest{Queue: q.ID, Messages: messages, RetryToken: given(r.RetryToken)}
+		err = patiently(ctx, func() error { return s.broker.StartPublish(put, end) })
+	}
+	if err != nil {
+		end(nil, err)
+	}
+}
+
 // newMessages checks the form of a publish to q and gives its messages and
 // their size together.
 func (s *Service) newMessages(r *PutMessagesRequest, q *queue.Queue) ([]queue.NewMessage, int64, error) {

@@ -46,6 +46,53 @@ func (s *Service) UpdateMessage(ctx context.Context, r UpdateMessageRequest) (re
 	return UpdateMessageResponse{ID: one.ID, VisibleAfter: one.VisibleAfter}, one.Err
 }
 
+// VisibilityResult is the outcome of one entry as a stream has it: ID and
+// VisibleAfter, or Err.
+type VisibilityResult = broker.VisibilityResult
+
+// StartUpdateMessages is UpdateMessages for a stream, with a number of entries
+// that is the caller's to bound. See StartPutMessages for then, and for when it
+// waits. The error of an entry is in the results, of the request whole in the
+// last one.
+func (s *Service) StartUpdateMessages(ctx context.Context, ref string, entries []UpdateMessagesEntry, then func([]VisibilityResult, error)) {
+	began, operation := time.Now(), "UpdateMessages"
+	if len(entries) == 1 {
+		operation = "UpdateMessage"
+	}
+	end := func(results []VisibilityResult, err error) {
+		outcome := err
+		if err == nil && len(results) == 1 {
+			outcome = results[0].Err
+		}
+		s.done(ctx, operation, began, &outcome)
+		then(results, err)
+	}
+	id, err := s.settleSoon(ctx, ref, operation)
+	if err == nil {
+		updates := make([]broker.VisibilityUpdate, len(entries))
+		for i := range entries {
+			var wrong error
+			if updates[i], wrong = entries[i].read(); wrong != nil {
+				updates[i].Err = wrong
+			}
+		}
+		err = patiently(ctx, func() error { return s.broker.StartUpdate(id, updates, end) })
+	}
+	if err != nil {
+		end(nil, err)
+	}
+}
+
+// settleSoon is settle for a stream: a rate slows it down.
+func (s *Service) settleSoon(ctx context.Context, ref, operation string) (queue.ID, error) {
+	q, _, err := s.find(ctx, ref, mayConsume)
+	if err != nil {
+		return "", err
+	}
+	number := s.number(q.ID)
+	return q.ID, patiently(ctx, func() error { return s.rates.Request(number, operation, time.Now()) })
+}
+
 // settle finds the live queue of an update or a delete and counts the request.
 // The queue and its dead letter queue are the same here: the receipt knows in
 // which of them its message is.
@@ -69,7 +116,7 @@ func (e *UpdateMessagesEntry) read() (u broker.VisibilityUpdate, err error) {
 	if e.VisibilityInSeconds == nil {
 		return u, f.missing()
 	}
-	u.Receipt = e.Receipt
+	u.Receipt, u.OrOver = e.Receipt, e.OrOver
 	u.Visibility, err = f.seconds(e.VisibilityInSeconds, 0, queue.MaxVisibility, 0)
 	return u, err
 }
@@ -86,6 +133,10 @@ type UpdateMessagesRequest struct {
 type UpdateMessagesEntry struct {
 	Receipt             queue.Receipt // mandatory; "" is absent
 	VisibilityInSeconds *int32        // mandatory, 0 to 43200
+
+	// OrOver: a delivery whose visibility is over by itself, with no later one,
+	// is a success that changes nothing. No unary operation has it.
+	OrOver bool
 }
 
 // UpdateMessagesResponse has as many entries as the request, in its order, and
