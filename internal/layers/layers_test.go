@@ -20,7 +20,7 @@ const module = "github.com/queued-mq/queued"
 // import. They point downward: a request comes in at the top of the list and
 // is stored at its end.
 var arrows = map[string][]string{
-	"cmd/queued": {"grpcapi", "gateway", "stomp", "console", "service", "broker", "limits", "store", "auth", "queue", "api/gen/queue/v1", "api/openapi"},
+	"cmd/queued": {"grpcapi", "gateway", "stomp", "console", "service", "broker", "limits", "store", "auth", "queue", "api/gen/queue/v1", "api/codec", "api/openapi"},
 
 	// The faces translate, they never decide.
 	"grpcapi":      {"service", "auth", "queue", "api/gen/queue/v1"},
@@ -45,8 +45,9 @@ var arrows = map[string][]string{
 	"queue":          {},
 
 	// Beside the server.
-	"client":                  {"api/gen/queue/v1"},
+	"client":                  {"api/gen/queue/v1", "api/codec"},
 	"api/gen/queue/v1":        {},
+	"api/codec":               {},
 	"api/openapi":             {},
 	"api/openapi/cmd/openapi": {},
 	"internal/queuetest":      {"grpcapi", "gateway", "stomp", "service", "broker", "limits", "store", "auth", "queue", "client", "api/gen/queue/v1"},
@@ -56,19 +57,20 @@ var arrows = map[string][]string{
 // inTests are the arrows that only test files may have, beside those above.
 // Every test may import the package it tests and internal/queuetest.
 var inTests = map[string][]string{
+	"api/codec":   {"api/gen/queue/v1"}, // reads and writes its messages
 	"api/openapi": {"api/gen/queue/v1"}, // compares the document with the services
 	"store":       {"store/testdisk"},
 	"broker":      {"store/testdisk"},
 	"service":     {"store", "store/testdisk"},
 	"gateway":     {"store", "store/testdisk", "broker", "limits", "grpcapi"},
-	"grpcapi":     {"store", "store/testdisk", "broker", "limits"},
+	"grpcapi":     {"store", "store/testdisk", "broker", "limits", "api/codec"},
 }
 
 // homes says where libraries that must not spread may be imported, test files
 // included.
 var homes = map[string][]string{
 	"github.com/cockroachdb/pebble":         {"store", "store/testdisk"},
-	"google.golang.org/protobuf":            {"grpcapi", "gateway", "client", "api/gen/queue/v1", "api/openapi", "api/openapi/cmd/openapi"},
+	"google.golang.org/protobuf":            {"grpcapi", "gateway", "client", "api/gen/queue/v1", "api/codec", "api/openapi", "api/openapi/cmd/openapi"},
 	"github.com/grpc-ecosystem":             {"gateway", "api/gen/queue/v1"},
 	"google.golang.org/genproto/googleapis": {"grpcapi", "gateway", "client", "api/gen/queue/v1"},
 }
