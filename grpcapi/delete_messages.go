@@ -10,6 +10,9 @@ import (
 
 // DeleteMessage deletes a message.
 func (d *data) DeleteMessage(ctx context.Context, r *queuev1.DeleteMessageRequest) (*queuev1.DeleteMessageResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "messageReceipt", r.GetMessageReceipt(), "consumerGroupId", r.GetConsumerGroupId()); err != nil {
+		return nil, Status(err)
+	}
 	_, err := d.service.DeleteMessage(ctx, service.DeleteMessageRequest{
 		QueueRef:        r.GetQueueId(),
 		Receipt:         queue.Receipt(r.GetMessageReceipt()),
@@ -23,10 +26,16 @@ func (d *data) DeleteMessage(ctx context.Context, r *queuev1.DeleteMessageReques
 
 // DeleteMessages deletes messages, each with its result.
 func (d *data) DeleteMessages(ctx context.Context, r *queuev1.DeleteMessagesRequest) (*queuev1.DeleteMessagesResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "consumerGroupId", r.GetConsumerGroupId()); err != nil {
+		return nil, Status(err)
+	}
 	q := service.DeleteMessagesRequest{QueueRef: r.GetQueueId(), ConsumerGroupID: r.ConsumerGroupId}
 	if entries := r.GetDeleteMessagesDetails().GetEntries(); entries != nil {
 		q.Receipts = make([]queue.Receipt, len(entries))
 		for i, e := range entries {
+			if err := checkTextAt(i, e.GetReceipt()); err != nil {
+				return nil, Status(err)
+			}
 			q.Receipts[i] = queue.Receipt(e.GetReceipt())
 		}
 	}

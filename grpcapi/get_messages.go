@@ -11,6 +11,9 @@ import (
 
 // GetMessages delivers messages.
 func (d *data) GetMessages(ctx context.Context, r *queuev1.GetMessagesRequest) (*queuev1.GetMessagesResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "channelFilter", r.GetChannelFilter(), "consumerGroupId", r.GetConsumerGroupId(), "contentEncoding", r.GetContentEncoding()); err != nil {
+		return nil, Status(err)
+	}
 	resp, err := d.service.GetMessages(ctx, service.GetMessagesRequest{
 		QueueRef:            r.GetQueueId(),
 		VisibilityInSeconds: r.VisibilityInSeconds,

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/queued-mq/queued/api/codec"
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/limits"
@@ -21,8 +22,16 @@ import (
 	"github.com/queued-mq/queued/store/testdisk"
 )
 
-// dial is a client of both services over a whole server in memory.
+// dial is a client of both services, see connect.
 func dial(t *testing.T) (queuev1.QueueAdminServiceClient, queuev1.QueueServiceClient) {
+	t.Helper()
+	c := connect(t)
+	return queuev1.NewQueueAdminServiceClient(c), queuev1.NewQueueServiceClient(c)
+}
+
+// connect is a connection to a whole server in memory. The server uses our
+// codec, the client the standard one.
+func connect(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: 1 << 20})
 	if err != nil {
@@ -35,7 +44,7 @@ func dial(t *testing.T) (queuev1.QueueAdminServiceClient, queuev1.QueueServiceCl
 	}
 	svc := service.New(b, service.Options{Limits: &l})
 	wire := bufconn.Listen(1 << 16)
-	srv := grpc.NewServer()
+	srv := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()))
 	queuev1.RegisterQueueAdminServiceServer(srv, NewAdmin(svc))
 	queuev1.RegisterQueueServiceServer(srv, NewData(svc))
 	done := make(chan error, 1)
@@ -52,7 +61,7 @@ func dial(t *testing.T) (queuev1.QueueAdminServiceClient, queuev1.QueueServiceCl
 			}
 		}
 	})
-	return queuev1.NewQueueAdminServiceClient(c), queuev1.NewQueueServiceClient(c)
+	return c
 }
 
 // Over gRPC content is the octets, whatever content_encoding says.

@@ -10,6 +10,12 @@ import (
 
 // PutMessages publishes messages.
 func (d *data) PutMessages(ctx context.Context, r *queuev1.PutMessagesRequest) (*queuev1.PutMessagesResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "retryToken", r.GetRetryToken()); err != nil {
+		return nil, Status(err)
+	}
+	if err := checkTextOf(r.GetPutMessagesDetails().GetMessages()); err != nil {
+		return nil, Status(err)
+	}
 	rest := service.CallerOf(ctx).Face == service.FaceREST
 	q := service.PutMessagesRequest{QueueRef: r.GetQueueId(), RetryToken: r.RetryToken, TextOnly: rest}
 	if entries := r.GetPutMessagesDetails().GetMessages(); entries != nil {

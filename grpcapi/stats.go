@@ -10,6 +10,9 @@ import (
 
 // GetStats counts the messages of a queue or channel.
 func (d *data) GetStats(ctx context.Context, r *queuev1.GetStatsRequest) (*queuev1.GetStatsResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "channelId", r.GetChannelId(), "consumerGroupId", r.GetConsumerGroupId()); err != nil {
+		return nil, Status(err)
+	}
 	resp, err := d.service.GetStats(ctx, service.GetStatsRequest{
 		QueueRef:        r.GetQueueId(),
 		ChannelID:       r.ChannelId,
@@ -37,6 +40,9 @@ func stats(s queue.Stats) *queuev1.Stats {
 
 // ListChannels lists the channels that hold messages.
 func (d *data) ListChannels(ctx context.Context, r *queuev1.ListChannelsRequest) (*queuev1.ListChannelsResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "channelFilter", r.GetChannelFilter(), "consumerGroupId", r.GetConsumerGroupId(), "page", r.GetPage()); err != nil {
+		return nil, Status(err)
+	}
 	resp, err := d.service.ListChannels(ctx, service.ListChannelsRequest{
 		QueueRef:        r.GetQueueId(),
 		ChannelFilter:   r.ChannelFilter,

@@ -10,6 +10,9 @@ import (
 
 // UpdateMessage sets how long a message stays hidden.
 func (d *data) UpdateMessage(ctx context.Context, r *queuev1.UpdateMessageRequest) (*queuev1.UpdateMessageResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "messageReceipt", r.GetMessageReceipt(), "consumerGroupId", r.GetConsumerGroupId()); err != nil {
+		return nil, Status(err)
+	}
 	q := service.UpdateMessageRequest{
 		QueueRef:        r.GetQueueId(),
 		Receipt:         queue.Receipt(r.GetMessageReceipt()),
@@ -30,10 +33,16 @@ func (d *data) UpdateMessage(ctx context.Context, r *queuev1.UpdateMessageReques
 
 // UpdateMessages sets how long messages stay hidden, each with its result.
 func (d *data) UpdateMessages(ctx context.Context, r *queuev1.UpdateMessagesRequest) (*queuev1.UpdateMessagesResponse, error) {
+	if err := checkText("queueId", r.GetQueueId(), "consumerGroupId", r.GetConsumerGroupId()); err != nil {
+		return nil, Status(err)
+	}
 	q := service.UpdateMessagesRequest{QueueRef: r.GetQueueId(), ConsumerGroupID: r.ConsumerGroupId}
 	if entries := r.GetUpdateMessagesDetails().GetEntries(); entries != nil {
 		q.Entries = make([]service.UpdateMessagesEntry, len(entries))
 		for i, e := range entries {
+			if err := checkTextAt(i, e.GetReceipt()); err != nil {
+				return nil, Status(err)
+			}
 			q.Entries[i] = service.UpdateMessagesEntry{Receipt: queue.Receipt(e.GetReceipt()), VisibilityInSeconds: e.VisibilityInSeconds}
 		}
 	}
