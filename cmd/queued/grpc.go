@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/queued-mq/queued/api/codec"
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/grpcapi"
 	"github.com/queued-mq/queued/service"
@@ -34,6 +35,7 @@ func (s *server) grpc(l *listener) (*face, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(calls.unary),
 		grpc.StreamInterceptor(calls.stream),
+		grpc.ForceServerCodecV2(codec.New()),
 		grpc.WaitForHandlers(true),
 	}
 	if s.tls != nil {
