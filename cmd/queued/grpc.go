@@ -19,6 +19,7 @@ import (
 	"github.com/queued-mq/queued/api/codec"
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/grpcapi"
+	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
 )
 
@@ -35,6 +36,7 @@ func (s *server) grpc(l *listener) (*face, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(calls.unary),
 		grpc.StreamInterceptor(calls.stream),
+		grpc.UnknownServiceHandler(unknown),
 		grpc.ForceServerCodecV2(codec.New()),
 		grpc.WaitForHandlers(true),
 	}
@@ -124,6 +126,13 @@ func (c *grpcCalls) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		}
 	}()
 	return next(srv, &stream{ss, ctx})
+}
+
+// unknown answers a call of a method or a service that is not there. The name
+// is the caller's own text and may be as long as the headers may be.
+func unknown(_ any, ss grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(ss)
+	return grpcapi.Status(queue.Errorf(queue.MethodNotImplemented, "no operation of that name: %.200q", method))
 }
 
 // stream is a stream with a context of ours.

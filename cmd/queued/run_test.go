@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -214,6 +215,21 @@ func TestGRPC(t *testing.T) {
 	}
 	if at := got.GetQueue().GetMessagesEndpoint(); at != "http://"+s.grpc {
 		t.Errorf("messagesEndpoint is %q", at)
+	}
+
+	for _, method := range []string{"/queue.v1.QueueService/Steal", "/queue.v9.QueueService/PutMessages", "/queue.v1.QueueService/" + strings.Repeat("x", 5000)} {
+		var trailer metadata.MD
+		err := conn.Invoke(ctx, method, &queuev1.GetStatsRequest{QueueId: "orders"}, &queuev1.GetStatsResponse{}, grpc.Trailer(&trailer))
+		st := status.Convert(err)
+		if st.Code() != codes.Unimplemented || !strings.Contains(st.Message(), `no operation of that name: "`+method[:20]) || len(st.Message()) > 300 {
+			t.Errorf("%.60s: %v", method, err)
+		}
+		if info, ok := append(st.Details(), nil)[0].(*errdetails.ErrorInfo); !ok || info.Reason != "MethodNotImplemented" || info.Domain != "queued" {
+			t.Errorf("%.60s: the details are %v", method, st.Details())
+		}
+		if len(trailer["opc-request-id"]) != 1 {
+			t.Errorf("%.60s: the trailer is %v", method, trailer)
+		}
 	}
 
 	check := grpc_health_v1.NewHealthClient(conn)
