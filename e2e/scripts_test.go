@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
-			for _, face := range []string{"REST", "GRPC", "ADMIN"} {
+			for _, face := range []string{"REST", "GRPC", "STOMP", "ADMIN"} {
 				env.Setenv("QUEUED_"+face+"_ADDR", "127.0.0.1:0")
 			}
 			env.Values[commandsKey] = map[int]*exec.Cmd{}
@@ -74,7 +74,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // ready DIR: waits until the server on that data directory, started in the
-// background, is ready. Then $rest, $grpc and $admin are its addresses and
+// background, is ready. Then $rest, $grpc, $stomp and $admin are its addresses and
 // $pid its process, for signal and exited.
 func ready(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -104,8 +104,8 @@ func look(ts *testscript.TestScript, file string) error {
 		return err
 	}
 	var at struct {
-		REST, GRPC, Admin string
-		PID               int
+		REST, GRPC, STOMP, Admin string
+		PID                      int
 	}
 	if err := json.Unmarshal(text, &at); err != nil {
 		return err
@@ -125,7 +125,7 @@ func look(ts *testscript.TestScript, file string) error {
 	if resp.StatusCode != http.StatusOK {
 		return errors.New(resp.Status)
 	}
-	for name, value := range map[string]string{"rest": at.REST, "grpc": at.GRPC, "admin": at.Admin, "pid": strconv.Itoa(at.PID)} {
+	for name, value := range map[string]string{"rest": at.REST, "grpc": at.GRPC, "stomp": at.STOMP, "admin": at.Admin, "pid": strconv.Itoa(at.PID)} {
 		ts.Setenv(name, value)
 	}
 	return nil

@@ -148,3 +148,6 @@ func (s *Service) logFault(ctx context.Context, operation string, err error) {
 func gone(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
+
+// Now is the engine's time, by which the instants of all answers are given.
+func (s *Service) Now() queue.Instant { return s.broker.Now() }

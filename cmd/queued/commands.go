@@ -90,14 +90,11 @@ have no flags. "queued config" lists all settings.`,
 	}
 	settings := settingFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, from, err := settings.load(os.Environ())
+		cfg, _, err := settings.load(os.Environ())
 		if err != nil {
 			return err
 		}
 		log := newLogger(cfg, stderr)
-		if origin := from["stomp-addr"]; origin != "" {
-			log.Warn("STOMP is not built yet: nothing listens on stomp-addr", "addr", cfg.StompAddr, "origin", origin)
-		}
 		if err := serve(cmd.Context(), cfg, log, cmd.OutOrStdout(), os.Exit); err != nil {
 			return failure{err}
 		}
@@ -146,11 +143,8 @@ func versionCommand() *cobra.Command {
 // version is what the binary knows about itself. One made by "go run" or
 // without a git history does not know its commit.
 func version() string {
-	v, commit, changed := "(devel)", "unknown", ""
+	v, commit, changed := programVersion(), "unknown", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			v = info.Main.Version
-		}
 		for _, s := range info.Settings {
 			switch {
 			case s.Key == "vcs.revision":
@@ -162,6 +156,14 @@ func version() string {
 	}
 	return fmt.Sprintf("queued %s, commit %s%s, %s %s/%s",
 		v, commit, changed, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// programVersion is the version of the module that was built.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }
 
 // newLogger writes to w as the settings say; "auto" is text for a person and

@@ -186,6 +186,7 @@ func (s *server) openFaces() error {
 	}{
 		{service.FaceREST, "rest-addr", s.cfg.RESTAddr, public, s.rest},
 		{service.FaceGRPC, "grpc-addr", s.cfg.GRPCAddr, public, s.grpc},
+		{service.FaceSTOMP, "stomp-addr", s.cfg.StompAddr, public, s.stomp},
 		{faceAdmin, "admin-addr", s.cfg.AdminAddr, private, s.admin},
 	} {
 		ln, err := f.doors.listen(f.name, f.key, f.addr)

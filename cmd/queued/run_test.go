@@ -41,7 +41,7 @@ func startServer(t *testing.T, change func(*Config)) *testServer {
 	t.Helper()
 	cfg := Default()
 	cfg.DataDir = filepath.Join(t.TempDir(), "data")
-	cfg.RESTAddr, cfg.GRPCAddr, cfg.AdminAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	cfg.RESTAddr, cfg.GRPCAddr, cfg.StompAddr, cfg.AdminAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.MemtableBytes, cfg.BlockCacheBytes, cfg.BallastBytes = 4<<20, 4<<20, 0
 	cfg.LogLevel = "debug"
 	if change != nil {

@@ -95,7 +95,7 @@ func (s *Server) Restart() {
 		s.t.Fatal("restart: the server is still running")
 	}
 	args := []string{"serve", "--data-dir", s.Dir, "--log-format", "text"}
-	for _, face := range []string{"rest", "grpc", "admin"} {
+	for _, face := range []string{"rest", "grpc", "stomp", "admin"} {
 		args = append(args, "--"+face+"-addr", "127.0.0.1:0")
 	}
 	cmd := exec.Command(Binary(s.t), append(args, s.args...)...)

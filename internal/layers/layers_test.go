@@ -64,6 +64,7 @@ var inTests = map[string][]string{
 	"service":     {"store", "store/testdisk"},
 	"gateway":     {"store", "store/testdisk", "broker", "limits", "grpcapi"},
 	"grpcapi":     {"store", "store/testdisk", "broker", "limits", "api/codec"},
+	"stomp":       {"store", "store/testdisk", "broker", "limits"},
 }
 
 // homes says where libraries that must not spread may be imported, test files

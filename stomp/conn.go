@@ -1,0 +1,299 @@
+package stomp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/service"
+	"github.com/queued-mq/queued/stomp/frame"
+)
+
+// conn is one connection and its session.
+type conn struct {
+	server  *Server
+	net     net.Conn
+	session string
+	log     *slog.Logger
+
+	ctx    context.Context // of all requests; ends with the session
+	cancel context.CancelFunc
+
+	// Of the reader.
+	in      input
+	dec     *frame.Decoder
+	version frame.Version // V10 until CONNECTED
+	known   map[string]bool
+	quiet   map[string]bool // oddities that have been logged
+
+	over     chan struct{} // closed when the session is to end
+	overOnce sync.Once
+
+	mu       sync.Mutex
+	cause    error // why the session is to end; nil: it goes on
+	line     line
+	out      output
+	subs     map[string]*subscription // by their id
+	sent     map[queue.Receipt]*delivery
+	settled  recent
+	oddStale bool           // a receipt of an ACK did not hold any more
+	pumps    sync.WaitGroup // of subscriptions
+	answered *sync.Cond     // of mu: the line has become shorter, or the session has ended
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{server: s, net: nc, session: newSession(), version: frame.V10, over: make(chan struct{})}
+	c.log = s.log.With("session", c.session)
+	c.ctx, c.cancel = context.WithCancel(service.WithCaller(context.Background(),
+		&service.Caller{Face: service.FaceSTOMP, RequestID: c.session}))
+	c.answered = sync.NewCond(&c.mu)
+	c.out.wake = make(chan struct{}, 1)
+	c.in = input{conn: c, until: time.Now().Add(signInTime)}
+	if rate := s.o.BytesPerSecond; rate > 0 {
+		c.in.limit(rate)
+	}
+	c.dec = frame.NewDecoder(&c.in, frame.Limits{Body: signInBytes, Frame: signInBytes})
+	return c
+}
+
+// serve is the session, from the first octet to the last. Its goroutine is the
+// reader.
+func (c *conn) serve() {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		defer c.server.survive(c)
+		c.write()
+	}()
+	err := c.read()
+	if c.lost(err) {
+		c.net.Close()
+	}
+	c.conclude(err)
+	<-written
+	c.cancel()
+	c.pumps.Wait()
+	c.abandon()
+	c.discard()
+	c.net.Close()
+}
+
+// read reads and serves frames until one ends the session, or the connection
+// ends. nil is a DISCONNECT.
+func (c *conn) read() error {
+	var f frame.Frame
+	if err := c.next(&f); err != nil {
+		return err
+	}
+	if err := c.connect(&f); err != nil {
+		return c.refused(&f, err)
+	}
+	for {
+		if err := c.next(&f); err != nil {
+			return err
+		}
+		if err := c.room(); err != nil {
+			return err
+		}
+		if c.sawStale() {
+			c.once("an ACK or NACK came too late: the message was delivered again or moved meanwhile; give the subscription a longer visibility")
+		}
+		if err := c.frame(&f); err != nil {
+			return c.refused(&f, err)
+		}
+		if f.Command == frame.Disconnect {
+			return nil
+		}
+	}
+}
+
+// next reads one frame, however often the reader is woken meanwhile.
+func (c *conn) next(f *frame.Frame) error {
+	for {
+		err := c.dec.Next(f)
+		if err == nil {
+			c.in.done()
+			return nil
+		}
+		if cause := c.ending(); cause != nil {
+			return cause
+		}
+		if e, ok := errors.AsType[*frame.Error](err); ok {
+			code := queue.InvalidFrame
+			if e.TooLarge {
+				code = queue.PayloadTooLarge
+			}
+			return &refusal{command: "frame", receipt: e.Receipt, asked: e.HasReceipt, err: queue.Errorf(code, "%s", e.Message)}
+		}
+		if !errors.Is(err, errQuiet) {
+			return err
+		}
+		c.dec.Idle()
+	}
+}
+
+// frame serves one frame. An error ends the session.
+func (c *conn) frame(f *frame.Frame) error {
+	if receipt, asked := f.Get("receipt"); asked && len(receipt) > receiptBytes {
+		return invalid("receipt has %d octets; it may have %d", len(receipt), receiptBytes)
+	}
+	if _, found := f.Get("transaction"); found {
+		return errTransactions
+	}
+	switch f.Command {
+	case frame.Send:
+		return c.send(f)
+	case frame.Subscribe:
+		return c.subscribe(f)
+	case frame.Unsubscribe:
+		return c.unsubscribe(f)
+	case frame.Ack, frame.Nack:
+		return c.settle(f)
+	case frame.Begin, frame.Commit, frame.Abort:
+		return errTransactions
+	case frame.Disconnect:
+		c.disconnect(f)
+		return nil
+	case frame.Connect, frame.Stomp:
+		return invalid("the session is open: %s may be sent once", f.Command)
+	case frame.Connected, frame.Message, frame.Receipt, frame.ServerError:
+		return invalid("%s is a frame of the server", f.Command)
+	}
+	return invalid("%.32q is no command; commands are written in capitals", f.Command)
+}
+
+var errTransactions = queue.Errorf(queue.MethodNotImplemented, "transactions are not served yet: send without BEGIN and the header transaction")
+
+// disconnect takes its place in the line; behind it nothing is served, and
+// nothing more is sent to subscriptions.
+func (c *conn) disconnect(f *frame.Frame) {
+	c.endSubscriptions()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.line.add(f, 0).last = true
+	c.advance()
+}
+
+// conclude puts the end of the session into the line of answers, behind what
+// was read before.
+func (c *conn) conclude(err error) {
+	var r *refusal
+	switch {
+	case err == nil: // DISCONNECT stands there already
+		return
+	case errors.As(err, &r):
+		c.server.o.Observe(service.FaceSTOMP, r.command, queue.CodeOf(r.err), 0)
+		c.log.Info("session ended by an error", "command", r.command, "code", queue.CodeOf(r.err), "error", queue.MessageOf(r.err))
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		r = &refusal{} // as good as DISCONNECT
+	case queue.CodeOf(err) != queue.InternalServerError:
+		r = &refusal{err: err}
+		if !errors.Is(err, errStopping) {
+			c.log.Warn("session ended", "code", queue.CodeOf(err), "error", queue.MessageOf(err))
+		}
+	default:
+		c.log.Debug("connection lost", "error", err)
+		r = &refusal{}
+	}
+	c.endSubscriptions()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.line.push(answer{receipt: r.receipt, asked: r.asked, err: r.err, versions: errors.Is(r.err, errVersion), done: true, last: true})
+	c.advance()
+}
+
+// interrupt ends the session with an ERROR, from any goroutine; the first cause
+// counts.
+func (c *conn) interrupt(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.cause = cause
+		c.wakeReader() // it says so, in its turn
+	}
+}
+
+// ending is why the session is to end, nil if it goes on.
+func (c *conn) ending() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return c.cause
+	}
+	if c.out.ended && !c.out.broken {
+		return errEnded
+	}
+	return nil
+}
+
+// lost reports whether err is that of a connection that carries nothing more.
+func (c *conn) lost(err error) bool {
+	if _, ok := errors.AsType[net.Error](err); !ok {
+		return false
+	}
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// errEnded is the end of a session whose last frame is on its way already.
+var errEnded = errors.New("the session has ended")
+
+// cut ends the session without a word.
+func (c *conn) cut() {
+	c.net.Close()
+	c.cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.broken = true
+	c.end()
+	c.answered.Signal()
+}
+
+// discard reads what the peer had sent when its session ended. Closing a
+// socket with octets unread would throw away what was written last.
+func (c *conn) discard() {
+	c.net.SetReadDeadline(time.Now().Add(lingerTime))
+	io.CopyN(io.Discard, c.net, lingerBytes)
+}
+
+// abandon gives back what the session leaves behind, when nothing of it runs
+// any more.
+func (c *conn) abandon() {
+	c.mu.Lock()
+	unsent := c.out.take()
+	var release []queue.Receipt
+	for r, d := range c.sent {
+		if d.sub.release {
+			release = append(release, r)
+		}
+	}
+	c.sent = nil
+	c.mu.Unlock()
+	for i := range unsent {
+		c.server.service.Undeliver(unsent[i].unwritten(0))
+	}
+	c.server.service.Release(release)
+}
+
+func (c *conn) sawStale() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.oddStale
+}
+
+// once logs an oddity of the peer the first time it is seen.
+func (c *conn) once(message string, args ...any) {
+	if c.quiet[message] {
+		return
+	}
+	if c.quiet == nil {
+		c.quiet = make(map[string]bool)
+	}
+	c.quiet[message] = true
+	c.log.Warn(message, args...)
+}

@@ -1,0 +1,148 @@
+package stomp
+
+import (
+	"time"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/stomp/frame"
+)
+
+// answer is what one frame of the client waits for.
+type answer struct {
+	receipt  string
+	asked    bool  // for a RECEIPT
+	done     bool  // it may leave as soon as it is the first
+	err      error // why the frame failed: an ERROR, and the end
+	versions bool  // the ERROR lists the versions we speak
+	last     bool  // the end, with or without an ERROR
+	bytes    int64 // of memory that the frame holds until it is done
+}
+
+// line is the frames that are not answered, in their order. A place in it is a
+// number that rises for ever.
+type line struct {
+	answers []answer
+	head    int    // of answers: the first that has not left
+	place   uint64 // of answers[head]
+	bytes   int64
+}
+
+func (l *line) len() int { return len(l.answers) - l.head }
+
+// push gives an answer its place.
+func (l *line) push(a answer) uint64 {
+	if l.head > 64 && l.head > len(l.answers)/2 {
+		n := copy(l.answers, l.answers[l.head:])
+		clear(l.answers[n:])
+		l.answers, l.head = l.answers[:n], 0
+	}
+	l.answers = append(l.answers, a)
+	l.bytes += a.bytes
+	return l.place + uint64(l.len()-1)
+}
+
+// add gives a frame its place: done, unless it is changed.
+func (l *line) add(f *frame.Frame, bytes int64) *answer {
+	a := answer{done: true, bytes: bytes}
+	a.receipt, a.asked = f.Get("receipt")
+	l.push(a)
+	return &l.answers[len(l.answers)-1]
+}
+
+// at is the answer at a place that has not left.
+func (l *line) at(place uint64) *answer { return &l.answers[l.head+int(place-l.place)] }
+
+func (l *line) pop() answer {
+	a := l.answers[l.head]
+	l.answers[l.head] = answer{}
+	l.head++
+	l.place++
+	l.bytes -= a.bytes
+	if l.head == len(l.answers) {
+		l.answers, l.head = l.answers[:0], 0
+	}
+	return a
+}
+
+// wait gives a frame a place for which complete will be called.
+func (c *conn) wait(f *frame.Frame, bytes int64) (place uint64) {
+	a := answer{bytes: bytes}
+	a.receipt, a.asked = f.Get("receipt")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.line.push(a)
+}
+
+// complete is the outcome of the frame at a place. The core may call it: it is
+// quick and does not block.
+func (c *conn) complete(place uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.line.at(place)
+	a.done, a.err = true, err
+	c.advance()
+}
+
+// answerNow answers a frame that was done at once, in its turn.
+func (c *conn) answerNow(f *frame.Frame) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.line.add(f, 0)
+	c.advance()
+}
+
+// advance sends the answers that are due; mu is held.
+func (c *conn) advance() {
+	for c.line.len() > 0 && c.line.answers[c.line.head].done {
+		a := c.line.pop()
+		if c.out.ended {
+			continue
+		}
+		switch {
+		case a.err != nil:
+			c.out.answer(func(dst []byte) []byte { return c.appendError(dst, &a) })
+			c.end()
+		case a.asked:
+			c.out.answer(func(dst []byte) []byte {
+				dst = frame.AppendCommand(dst, frame.Receipt)
+				dst, _ = frame.AppendHeader(dst, c.version, "receipt-id", a.receipt)
+				return frame.AppendBody(dst, nil)
+			})
+		}
+		if a.last {
+			c.end()
+		}
+	}
+	c.answered.Signal()
+}
+
+// end closes the output: what stands in it is written, and nothing more. The
+// reader is woken to see it; mu is held.
+func (c *conn) end() {
+	c.out.ended = true
+	c.out.poke()
+	c.wakeReader()
+}
+
+// wakeReader ends a read or a pause under way, for the reader to see what has
+// changed; mu is held.
+func (c *conn) wakeReader() {
+	c.overOnce.Do(func() { close(c.over) })
+	c.net.SetReadDeadline(time.Unix(1, 0))
+}
+
+// room waits until the line is short enough for one more frame.
+func (c *conn) room() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !(c.out.ended && !c.out.broken) && (c.line.len() >= unansweredCount || c.line.bytes >= unansweredBytes) {
+		c.answered.Wait()
+	}
+	if c.out.ended && !c.out.broken {
+		return errEnded
+	}
+	return nil
+}
+
+// stale is the failure of a receipt that does not hold any more.
+func stale(err error) bool { return queue.CodeOf(err) == queue.NotAuthorizedOrNotFound }

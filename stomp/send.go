@@ -1,0 +1,143 @@
+package stomp
+
+import (
+	"strings"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/service"
+	"github.com/queued-mq/queued/stomp/frame"
+)
+
+// Limits of custom headers in strict mode (contract, STOMP).
+const (
+	strictHeaders     = 10
+	strictHeaderBytes = 256
+)
+
+// send publishes one message; it is answered when that is durable.
+func (c *conn) send(f *frame.Frame) error {
+	d, err := readDestination(f)
+	if err != nil {
+		return err
+	}
+	m := service.PutMessage{Content: f.Body, ChannelID: optional(d.channel)}
+	if err := c.readSend(f, &m); err != nil {
+		return err
+	}
+	if err := c.autoCreate(d.ref); err != nil {
+		return err
+	}
+	place := c.wait(f, int64(len(f.Body))+512)
+	c.server.service.StartPutMessages(c.ctx, service.PutMessagesRequest{QueueRef: d.ref, Messages: []service.PutMessage{m}},
+		func(_ service.PutMessagesResponse, err error) { c.complete(place, err) })
+	return nil
+}
+
+// readSend reads what the headers of a SEND say of its message.
+func (c *conn) readSend(f *frame.Frame, m *service.PutMessage) (err error) {
+	custom, octets := 0, 0
+	for _, h := range f.Headers {
+		switch kindOf(h.Name) {
+		case customHeader:
+			custom++
+			octets += len(h.Name) + len(h.Value)
+			if c.server.o.Strict && len(h.Name)+len(h.Value) > strictHeaderBytes {
+				return queue.Errorf(queue.InvalidParameter, "the custom header %.64q has more than %d octets (stomp.strict)", h.Name, strictHeaderBytes)
+			}
+		case addition:
+			if c.server.o.Strict {
+				return queue.Errorf(queue.InvalidParameter, "SEND may not have the header %s (stomp.strict)", h.Name)
+			}
+			v, err := seconds(h.Name, h.Value)
+			if err != nil {
+				return err
+			}
+			if h.Name == "delay" {
+				m.DelayInSeconds = v
+			} else {
+				m.RetentionInSeconds = v
+			}
+		case contentType:
+			m.ContentType = strings.Clone(h.Value)
+		}
+	}
+	if c.server.o.Strict && custom > strictHeaders {
+		return queue.Errorf(queue.InvalidParameter, "SEND has %d custom headers; it may have %d (stomp.strict)", custom, strictHeaders)
+	}
+	if custom > 0 {
+		m.Properties = properties(f, custom, octets)
+	}
+	return nil
+}
+
+// properties are the custom headers. They are kept with the message, so they
+// get memory of their own: the frame's headers may be many times as long.
+func properties(f *frame.Frame, custom, octets int) []queue.Property {
+	var text strings.Builder
+	text.Grow(octets)
+	for _, h := range f.Headers {
+		if kindOf(h.Name) == customHeader {
+			text.WriteString(h.Name)
+			text.WriteString(h.Value)
+		}
+	}
+	all, list := text.String(), make([]queue.Property, 0, custom)
+	for _, h := range f.Headers {
+		if kindOf(h.Name) == customHeader {
+			n, v := len(h.Name), len(h.Value)
+			list = append(list, queue.Property{Name: all[:n], Value: all[n : n+v]})
+			all = all[n+v:]
+		}
+	}
+	return list
+}
+
+// kind is what a header of SEND is.
+type kind uint8
+
+const (
+	customHeader kind = iota // a property of the message
+	addition                 // a time of the message
+	contentType              // kept apart
+	dropped                  // it means something to us or to the protocol, or is a name that we set ourselves
+)
+
+func kindOf(name string) kind {
+	switch name {
+	case "destination", "receipt", "transaction", "content-length", "host", "login", "passcode", "accept-version", "heart-beat":
+		return dropped
+	case "message-id", "subscription", "ack", "redelivered", "timestamp", "expire-after", "visible-after", "delivery-count",
+		"oci-message-id", "dead-letter-reason", "dead-letter-delivery-count", "dead-letter-at", omittedHeader:
+		return dropped
+	case "content-type":
+		return contentType
+	case "delay", "retention":
+		return addition
+	}
+	return customHeader
+}
+
+// autoCreate makes the queue that a frame names, if that is wanted and there is
+// none.
+func (c *conn) autoCreate(ref string) error {
+	if !c.server.o.AutoCreate || c.known[ref] {
+		return nil
+	}
+	name := strings.TrimSuffix(ref, queue.DeadSuffix)
+	if !queue.Addressable(name) {
+		return nil // an OCID: if it is unknown, the request says so
+	}
+	name = strings.Clone(name)
+	id, made, err := c.server.service.EnsureQueue(c.ctx, service.CreateQueueRequest{DisplayName: &name})
+	if err != nil {
+		return err
+	}
+	if made {
+		c.log.Info("queue created", "queue", name, "id", id)
+	}
+	if c.known == nil || len(c.known) >= subscriptions {
+		c.known = make(map[string]bool)
+	}
+	c.known[strings.Clone(ref)] = true
+	return nil
+}
