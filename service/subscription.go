@@ -51,6 +51,13 @@ func (s *Service) Subscribe(ctx context.Context, r SubscribeRequest) (sub *Subsc
 // QueueID is the OCID of the queue.
 func (u *Subscription) QueueID() queue.ID { return u.queue.ID }
 
+// Alive is nil while the queue is there, and else the error of Next. Who takes
+// nothing for a while asks here.
+func (u *Subscription) Alive(ctx context.Context) error {
+	_, _, err := u.service.find(ctx, string(u.queue.ID), mayConsume)
+	return err
+}
+
 // Next waits until there is a message and gives up to most of them, 1 and up,
 // of bytes octets together if bytes is not 0, but never less than one. It is
 // one get: rates slow it down, and it waits where a get would be refused for

@@ -306,18 +306,23 @@ func (u *subscription) credit() (ctx context.Context, most int) {
 			c.mu.Unlock()
 			return ctx, most
 		}
-		var lapse <-chan time.Time
+		look := time.Second // whether the queue is still there
 		if most <= 0 && len(u.order) > 0 {
-			t := time.NewTimer(u.order[0].visibleAfter.Sub(c.server.service.Now()) + time.Millisecond)
-			defer t.Stop()
-			lapse = t.C
+			lapse := u.order[0].visibleAfter.Sub(c.server.service.Now()) + time.Millisecond
+			look = max(min(look, lapse), time.Millisecond)
 		}
 		c.mu.Unlock()
+		t := time.NewTimer(look)
 		select {
 		case <-u.wake:
-		case <-lapse:
+		case <-t.C:
+			if err := u.get.Alive(u.ctx); err != nil {
+				c.interrupt(err)
+				return nil, 0
+			}
 		case <-u.ctx.Done():
 		}
+		t.Stop()
 	}
 }
 
