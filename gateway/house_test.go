@@ -49,7 +49,7 @@ func newHouse(t testing.TB, o Options) *house {
 		}
 	})
 	h := &house{t: t, broker: b, service: service.New(b, service.Options{Limits: &l, Entropy: rand.NewChaCha8([32]byte{1})})}
-	admin, data := grpcapi.NewAdmin(h.service), grpcapi.NewData(h.service)
+	admin, data := grpcapi.NewAdmin(h.service), grpcapi.NewData(h.service, grpcapi.Options{})
 	if h.handler, err = New(h.service, admin, data, o); err != nil {
 		t.Fatal(err)
 	}

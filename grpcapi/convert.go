@@ -20,6 +20,16 @@ func timestamp(i queue.Instant) *timestamppb.Timestamp {
 	return timestamppb.New(i.Time())
 }
 
+// stamp is timestamp in memory that is there already.
+func stamp(t *timestamppb.Timestamp, i queue.Instant) *timestamppb.Timestamp {
+	if i == 0 {
+		return nil
+	}
+	at := i.Time()
+	t.Seconds, t.Nanos = at.Unix(), int32(at.Nanosecond())
+	return t
+}
+
 // optional is v for an optional field: absent if it is the zero value.
 func optional[T comparable](v T) *T {
 	var zero T

@@ -33,11 +33,15 @@ func dial(t *testing.T) (queuev1.QueueAdminServiceClient, queuev1.QueueServiceCl
 // codec, the client the standard one.
 func connect(t *testing.T) *grpc.ClientConn {
 	t.Helper()
+	return connectWith(t, limits.Unthrottled(), Options{})
+}
+
+func connectWith(t *testing.T, l limits.Settings, o Options) *grpc.ClientConn {
+	t.Helper()
 	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := limits.Unthrottled()
 	b, err := broker.Open(st, broker.Options{Limits: &l, Checked: true})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +50,7 @@ func connect(t *testing.T) *grpc.ClientConn {
 	wire := bufconn.Listen(1 << 16)
 	srv := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()))
 	queuev1.RegisterQueueAdminServiceServer(srv, NewAdmin(svc))
-	queuev1.RegisterQueueServiceServer(srv, NewData(svc))
+	queuev1.RegisterQueueServiceServer(srv, NewData(svc, o))
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(wire) }()
 	c, err := grpc.NewClient("passthrough:memory", grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -17,23 +17,11 @@ func (d *data) PutMessages(ctx context.Context, r *queuev1.PutMessagesRequest) (
 		return nil, Status(err)
 	}
 	rest := service.CallerOf(ctx).Face == service.FaceREST
-	q := service.PutMessagesRequest{QueueRef: r.GetQueueId(), RetryToken: r.RetryToken, TextOnly: rest}
-	if entries := r.GetPutMessagesDetails().GetMessages(); entries != nil {
-		q.Messages = make([]service.PutMessage, len(entries))
-		for i, e := range entries {
-			m := &q.Messages[i]
-			m.Content = e.Content
-			if rest { // over gRPC content is the octets
-				m.ContentEncoding = e.ContentEncoding
-			}
-			m.RetentionInSeconds, m.DelayInSeconds, m.VisibilityInSeconds = e.RetentionInSeconds, e.DelayInSeconds, e.VisibilityInSeconds
-			if e.Metadata != nil {
-				m.ChannelID = e.Metadata.ChannelId
-				for name, value := range e.Metadata.CustomProperties {
-					m.Properties = append(m.Properties, queue.Property{Name: name, Value: value})
-				}
-			}
-		}
+	q := service.PutMessagesRequest{
+		QueueRef:   r.GetQueueId(),
+		Messages:   putMessages(r.GetPutMessagesDetails().GetMessages(), rest),
+		RetryToken: r.RetryToken,
+		TextOnly:   rest,
 	}
 	resp, err := d.service.PutMessages(ctx, q)
 	if err != nil {
@@ -44,4 +32,28 @@ func (d *data) PutMessages(ctx context.Context, r *queuev1.PutMessagesRequest) (
 		out.Messages[i] = &queuev1.PutMessage{Id: int64(p.ID), ExpireAfter: timestamp(p.ExpireAfter)}
 	}
 	return &queuev1.PutMessagesResponse{PutMessages: out}, nil
+}
+
+// putMessages are entries of a publish for the service, which owns their
+// contents from now on; nil stays nil.
+func putMessages(entries []*queuev1.PutMessagesDetailsEntry, rest bool) []service.PutMessage {
+	if entries == nil {
+		return nil
+	}
+	messages := make([]service.PutMessage, len(entries))
+	for i, e := range entries {
+		m := &messages[i]
+		m.Content = e.Content
+		if rest { // over gRPC content is the octets
+			m.ContentEncoding = e.ContentEncoding
+		}
+		m.RetentionInSeconds, m.DelayInSeconds, m.VisibilityInSeconds = e.RetentionInSeconds, e.DelayInSeconds, e.VisibilityInSeconds
+		if e.Metadata != nil {
+			m.ChannelID = e.Metadata.ChannelId
+			for name, value := range e.Metadata.CustomProperties {
+				m.Properties = append(m.Properties, queue.Property{Name: name, Value: value})
+			}
+		}
+	}
+	return messages
 }

@@ -46,7 +46,9 @@ func (s *server) grpc(l *listener) (*face, error) {
 	}
 	srv := grpc.NewServer(options...)
 	queuev1.RegisterQueueAdminServiceServer(srv, grpcapi.NewAdmin(s.service))
-	queuev1.RegisterQueueServiceServer(srv, grpcapi.NewData(s.service))
+	var stopped context.CancelFunc
+	calls.stopping, stopped = context.WithCancel(context.Background())
+	queuev1.RegisterQueueServiceServer(srv, grpcapi.NewData(s.service, grpcapi.Options{Stopping: calls.stopping}))
 	probe := health.NewServer()
 	for name := range srv.GetServiceInfo() {
 		probe.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
@@ -54,8 +56,6 @@ func (s *server) grpc(l *listener) (*face, error) {
 	grpc_health_v1.RegisterHealthServer(srv, probe)
 	reflection.Register(srv)
 
-	var stopped context.CancelFunc
-	calls.stopping, stopped = context.WithCancel(context.Background())
 	return &face{
 		name:     service.FaceGRPC,
 		listener: l,

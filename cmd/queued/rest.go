@@ -17,7 +17,7 @@ func (s *server) rest(l *listener) (*face, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := gateway.New(s.service, grpcapi.NewAdmin(s.service), grpcapi.NewData(s.service), gateway.Options{
+	h, err := gateway.New(s.service, grpcapi.NewAdmin(s.service), grpcapi.NewData(s.service, grpcapi.Options{}), gateway.Options{
 		RequestBytes: s.cfg.Limits.RequestBytes,
 		PendingBytes: s.cfg.Limits.PendingBytesTotal,
 		Loopback:     loopback,
