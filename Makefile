@@ -1,5 +1,6 @@
 # What can be done here. Every target runs from a fresh clone with Go, git and
-# make alone; the tools are Go modules pinned in go.mod and tools/go.mod.
+# make alone; the tools are Go modules pinned in go.mod and tools/go.mod, and a
+# Debian package that `make setup` installs.
 
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
@@ -32,7 +33,7 @@ build: ## build bin/queued
 	$(GO) build -o bin/queued ./cmd/queued
 
 .PHONY: setup
-setup: ## check the Go version and download all modules
+setup: ## check the Go version, download all modules, install stomp.py
 	@scripts/setup.sh
 
 .PHONY: test

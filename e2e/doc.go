@@ -8,6 +8,8 @@
 //	wire      the octets of REST, and clients that vanish
 //	chaos     kill -9 under load (make chaos ROUNDS=100)
 //	examples  the programs that the README shows
+//	grpcurl   grpcurl and grpc-health-probe, which know what reflection tells them
+//	python    stomp.py through STOMP 1.0, 1.1 and 1.2
 //
 // They stand on server, which starts, kills and restarts servers, on rest, a
 // client that hides nothing, and on history, which judges what clients saw.

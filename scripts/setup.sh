@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Gets a machine with Go, git and make ready: checks the Go version and
-# downloads the modules of the server, of the tools and of the end-to-end tests.
-# Safe to run again; downloads nothing that is there already.
+# Gets a machine with Go, git and make ready: checks the Go version, downloads
+# the modules of the server, of the tools and of the end-to-end tests, and
+# installs stomp.py, which the tests run as a client that is not ours. Safe to
+# run again; downloads and installs nothing that is there already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,4 +25,28 @@ for dir in . tools e2e; do
 		(cd "$dir" && go mod download)
 	fi
 done
-echo "setup: Go $version, modules are there"
+
+stomp_py() {
+	for python in /usr/bin/python3 python3; do
+		# Not in this folder: python would take stomp/ for the module.
+		if (cd / && "$python" -c 'import stomp; stomp.StompConnection12') 2>/dev/null; then return 0; fi
+	done
+	return 1
+}
+if ! stomp_py; then
+	install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends python3-stomp)
+	update=(apt-get update -q)
+	if ((EUID != 0)); then
+		install=(sudo -n "${install[@]}")
+		update=(sudo -n "${update[@]}")
+	fi
+	# The lists of packages may be old or absent; then they are fetched once.
+	if command -v apt-get >/dev/null; then
+		"${install[@]}" || { "${update[@]}" && "${install[@]}"; } || true
+	fi >&2
+	if ! stomp_py; then
+		echo "setup: stomp.py is missing; install the Debian package python3-stomp as root, or stomp.py with pip" >&2
+		exit 1
+	fi
+fi
+echo "setup: Go $version, modules and stomp.py are there"
