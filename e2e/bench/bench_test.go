@@ -63,21 +63,26 @@ func (t *target) call(method, path string, body []byte, out any) error {
 
 // putBody is a publish of so many messages that do not compress.
 func putBody(messages int) []byte {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	var b bytes.Buffer
 	b.WriteString(`{"messages":[`)
 	for i := range messages {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(`{"content":"`)
-		for range bodyBytes {
-			b.WriteByte(letters[rand.IntN(len(letters))])
-		}
-		b.WriteString(`"}`)
+		b.WriteString(`{"content":"` + content() + `"}`)
 	}
 	b.WriteString(`]}`)
 	return b.Bytes()
+}
+
+// content is the body of one of them.
+func content() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	text := make([]byte, bodyBytes)
+	for i := range text {
+		text[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(text)
 }
 
 func (t *target) put(body []byte) error { return t.call("POST", "/messages", body, nil) }
@@ -169,21 +174,7 @@ func BenchmarkConsume(b *testing.B) {
 	for _, c := range cells {
 		b.Run(fmt.Sprintf("callers=%d/messages=%d", c.callers, c.messages), func(b *testing.B) {
 			t := start(b)
-			body := putBody(20)
-			var wg sync.WaitGroup
-			var left atomic.Int64
-			left.Store(int64(b.N + 2*c.callers*c.messages))
-			for range 32 {
-				wg.Go(func() {
-					for left.Add(-20) > -20 {
-						if err := t.put(body); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
+			t.fill(b.N + 2*c.callers*c.messages)
 			t.measure(b, c.callers, func(*atomic.Int64) (int, error) { return t.consume(c.messages) })
 		})
 	}
