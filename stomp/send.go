@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/queued-mq/queued/queue"
@@ -29,8 +30,22 @@ func (c *conn) send(f *frame.Frame) error {
 	}
 	place := c.wait(f, int64(len(f.Body))+512)
 	c.server.service.StartPutMessages(c.ctx, service.PutMessagesRequest{QueueRef: d.ref, Messages: []service.PutMessage{m}},
-		func(_ service.PutMessagesResponse, err error) { c.complete(place, err) })
+		func(_ service.PutMessagesResponse, err error) { c.complete(place, ofOne(err)) })
 	return nil
+}
+
+// ofOne takes the place in a list out of the text of an error: a SEND has one
+// message, and no list.
+func ofOne(err error) error {
+	e, ok := errors.AsType[*queue.Error](err)
+	if !ok {
+		return err
+	}
+	text := strings.TrimPrefix(e.Message, "messages[0]")
+	if text == e.Message {
+		return err
+	}
+	return queue.Errorf(e.Code, "%s", strings.TrimLeft(text, ".: "))
 }
 
 // readSend reads what the headers of a SEND say of its message.
