@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 	"api/codec":               {},
 	"api/openapi":             {},
 	"api/openapi/cmd/openapi": {},
-	"internal/queuetest":      {"grpcapi", "gateway", "stomp", "service", "broker", "limits", "store", "auth", "queue", "client", "api/gen/queue/v1"},
+	"internal/queuetest":      {"grpcapi", "service", "broker", "limits", "store", "store/testdisk", "api/codec", "api/gen/queue/v1"},
 	"internal/layers":         {},
 }
 
