@@ -1,4 +1,4 @@
-// Package examples runs the programs that the README shows.
+// Package examples runs the programs that the README and docs/client.md show.
 package examples
 
 import (
@@ -45,5 +45,25 @@ func TestOCIGo(t *testing.T) {
 	main := regexp.MustCompile(`(?ms)^func main\(\) \{.*?^\}$`).Find(source)
 	if main == nil || !strings.Contains(string(shown), string(main)) {
 		t.Errorf("the README does not show\n%s", main)
+	}
+}
+
+// TestGoClient runs the program that uses the Go client; a test of package
+// client sees that docs/client.md shows it.
+func TestGoClient(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t)
+	program := filepath.Join(t.TempDir(), "go-client")
+	if text, err := exec.Command("go", "build", "-o", program, "./go-client").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(server.Environ(), "QUEUED_GRPC="+s.GRPC)
+	text, err := cmd.CombinedOutput()
+	if err != nil || string(text) != "hello delivery 1\n" {
+		t.Errorf("it said %q, %v", text, err)
+	}
+	if n := rest.Dial(t, s.REST).Stats(t, "greetings"); n != (rest.Stats{}) {
+		t.Errorf("it left %+v", n)
 	}
 }
