@@ -19,6 +19,7 @@ type input struct {
 	until    time.Time     // the session must be open by then; zero: it is
 	patience time.Duration // for any octet, as the heart-beats say; 0: for ever
 
+	asked  time.Time // since when octets are waited for; zero: nobody waits
 	began  time.Time // of the frame that is under way; zero: none is
 	octets int64     // of it
 
@@ -50,13 +51,16 @@ func (in *input) Read(p []byte) (int, error) {
 	case in.began.IsZero():
 		in.began, in.octets = now, 0
 	}
+	if in.asked.IsZero() {
+		in.asked = now
+	}
 	p = p[:min(len(p), burstRead)]
 	at, why := in.deadline(now)
 	in.conn.waitUntil(at)
 	n, err := in.conn.net.Read(p)
 	if n > 0 {
 		in.octets += int64(n)
-		in.idle = false
+		in.idle, in.asked = false, time.Time{}
 		in.slowDown(n)
 		return n, nil
 	}
@@ -88,7 +92,7 @@ func (in *input) deadline(now time.Time) (at time.Time, why error) {
 		sooner(in.began.Add(frameTime+time.Duration(in.octets)*time.Second/1024), errFrameTime)
 	}
 	if in.patience > 0 {
-		sooner(now.Add(in.patience), in.silence())
+		sooner(in.asked.Add(in.patience), in.silence())
 	}
 	if !in.idle {
 		sooner(now.Add(idleTime), errQuiet)
