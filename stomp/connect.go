@@ -92,9 +92,8 @@ func readBeats(f *frame.Frame) (b beats, err error) {
 		text string
 		to   *time.Duration
 	}{{first, &b.sends}, {second, &b.wants}} {
-		one.text = strings.Trim(one.text, " \t")
-		n, err := strconv.ParseUint(one.text, 10, 31)
-		if !ok || err != nil || one.text[0] == '+' {
+		n, good := number(one.text)
+		if !ok || !good {
 			return beats{}, invalid("heart-beat is %.32q; it must be two numbers of milliseconds, each 0 to %d, as in 10000,10000", text, math.MaxInt32)
 		}
 		*one.to = time.Duration(n) * time.Millisecond
@@ -128,10 +127,17 @@ func patience(n time.Duration) time.Duration {
 	return max(2*n, n+2*time.Second)
 }
 
+// number reads a header of digits. Blanks round them are overlooked, as the
+// examples of 1.0 have them.
+func number(text string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.Trim(text, " \t"), 10, 31)
+	return n, err == nil
+}
+
 // seconds reads an optional header of whole seconds.
 func seconds(name, text string) (*int32, error) {
-	n, err := strconv.ParseUint(text, 10, 31)
-	if err != nil || text[0] == '+' {
+	n, ok := number(text)
+	if !ok {
 		return nil, queue.Errorf(queue.InvalidParameter, "%s is %.32q; it must be a number of seconds", name, text)
 	}
 	v := int32(n)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/queued-mq/queued/queue"
@@ -33,7 +33,7 @@ const (
 type subscription struct {
 	conn         *conn
 	id           string
-	at           string // the destination as the client wrote it
+	at           string // the destination as the client wrote it, without a pattern
 	everyChannel bool   // at names no single channel: that of each message is added
 	get          *service.Subscription
 	mode         ackMode
@@ -108,6 +108,9 @@ func (c *conn) readSubscribe(f *frame.Frame) (*subscription, service.SubscribeRe
 		return nil, r, err
 	}
 	u := &subscription{conn: c, at: d.text, everyChannel: d.channel == "", prefetch: defaultPrefetch}
+	if strings.Contains(d.channel, "*") {
+		u.at, u.everyChannel = strings.TrimSuffix(d.text, "/"+d.channel), true
+	}
 	r.QueueRef, r.ChannelFilter = d.ref, optional(d.channel)
 
 	id, named := f.Get("id")
@@ -138,8 +141,8 @@ func (c *conn) readSubscribe(f *frame.Frame) (*subscription, service.SubscribeRe
 		}
 	}
 	if text, found := f.Get("prefetch-count"); found {
-		n, err := strconv.ParseUint(text, 10, 16)
-		if err != nil || n < 1 || n > maxPrefetch {
+		n, ok := number(text)
+		if !ok || n < 1 || n > maxPrefetch {
 			return nil, r, queue.Errorf(queue.InvalidParameter, "prefetch-count is %.32q; it must be 1 to %d", text, maxPrefetch)
 		}
 		u.prefetch = int(n)
