@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -140,8 +141,13 @@ func (c *conn) next(f *frame.Frame) error {
 
 // frame serves one frame. An error ends the session.
 func (c *conn) frame(f *frame.Frame) error {
-	if receipt, asked := f.Get("receipt"); asked && len(receipt) > receiptBytes {
-		return invalid("receipt has %d octets; it may have %d", len(receipt), receiptBytes)
+	if receipt, asked := f.Get("receipt"); asked {
+		if len(receipt) > receiptBytes {
+			return invalid("receipt has %d octets; it may have %d", len(receipt), receiptBytes)
+		}
+		if !c.sayable(receipt) {
+			return invalid("receipt has a CR in it, which STOMP %s cannot send back", c.version)
+		}
 	}
 	if _, found := f.Get("transaction"); found {
 		return errTransactions
@@ -166,6 +172,12 @@ func (c *conn) frame(f *frame.Frame) error {
 		return invalid("%s is a frame of the server", f.Command)
 	}
 	return invalid("%.32q is no command; commands are written in capitals", f.Command)
+}
+
+// sayable reports whether a value that has come as a header can go back as one:
+// before 1.2 a CR may come, by itself, but there is no way to write one.
+func (c *conn) sayable(value string) bool {
+	return c.version == frame.V12 || strings.IndexByte(value, '\r') < 0
 }
 
 var errTransactions = queue.Errorf(queue.MethodNotImplemented, "transactions are not served yet: send without BEGIN and the header transaction")

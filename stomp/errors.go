@@ -27,7 +27,7 @@ func (c *conn) refused(f *frame.Frame, err error) error {
 	r := &refusal{command: command(f), err: err}
 	if f.Command != frame.Connect && f.Command != frame.Stomp { // which may not ask for one
 		r.receipt, r.asked = f.Get("receipt")
-		if len(r.receipt) > receiptBytes {
+		if len(r.receipt) > receiptBytes || !c.sayable(r.receipt) {
 			r.receipt, r.asked = "", false
 		}
 	}

@@ -80,7 +80,7 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	defer c.mu.Unlock()
 	if c.subs[u.id] != nil {
 		u.cancel()
-		return invalid("a subscription with the id %.64q is open already", u.id)
+		return invalid("a subscription with the id %.64q is open already", strings.TrimPrefix(u.id, "\x00"))
 	}
 	if len(c.subs) >= subscriptions {
 		u.cancel()
@@ -115,6 +115,8 @@ func (c *conn) readSubscribe(f *frame.Frame) (*subscription, service.SubscribeRe
 
 	id, named := f.Get("id")
 	switch {
+	case named && !c.sayable(id):
+		return nil, r, invalid("id has a CR in it, which STOMP %s cannot send back", c.version)
 	case named:
 		u.id = id
 	case c.version != frame.V10:
