@@ -5,13 +5,14 @@ go 1.26.0
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/oracle/oci-go-sdk/v65 v65.130.0
-	github.com/queued-mq/queued v0.0.0-00010101000000-000000000000
+	github.com/queued-mq/queued v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
 )
 
 require (
+	github.com/go-stomp/stomp/v3 v3.1.5 // indirect
 	github.com/gofrs/flock v0.10.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.33.0 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20250313105119-ba97887b0a25 // indirect
