@@ -43,9 +43,11 @@ type conn struct {
 	subs     map[string]*subscription // by their id
 	sent     map[queue.Receipt]*delivery
 	settled  recent
-	oddStale bool           // a receipt of an ACK did not hold any more
-	pumps    sync.WaitGroup // of subscriptions
-	answered *sync.Cond     // of mu: the line has become shorter, or the session has ended
+	settling map[queue.Receipt][]uint64        // under way, and the places of frames that wait for the outcome
+	byName   map[queue.MessageID]queue.Receipt // settled by their message-id
+	oddStale bool                              // a receipt of an ACK did not hold any more
+	pumps    sync.WaitGroup                    // of subscriptions
+	answered *sync.Cond                        // of mu: the line has become shorter, or the session has ended
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -78,6 +80,7 @@ func (c *conn) serve() {
 	}
 	c.conclude(err)
 	<-written
+	c.sayStale()
 	c.cancel()
 	c.pumps.Wait()
 	c.abandon()
@@ -102,9 +105,7 @@ func (c *conn) read() error {
 		if err := c.room(); err != nil {
 			return err
 		}
-		if c.sawStale() {
-			c.once("an ACK or NACK came too late: the message was delivered again or moved meanwhile; give the subscription a longer visibility")
-		}
+		c.sayStale()
 		if err := c.frame(&f); err != nil {
 			return c.refused(&f, err)
 		}
@@ -292,10 +293,14 @@ func (c *conn) abandon() {
 	c.server.service.Release(release)
 }
 
-func (c *conn) sawStale() bool {
+// sayStale logs it once if a receipt did not hold any more.
+func (c *conn) sayStale() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.oddStale
+	late := c.oddStale
+	c.mu.Unlock()
+	if late {
+		c.once("an ACK or NACK came too late: the message was delivered again or moved meanwhile; give the subscription a longer visibility")
+	}
 }
 
 // once logs an oddity of the peer the first time it is seen.

@@ -38,7 +38,7 @@ func (l *line) push(a answer) uint64 {
 	}
 	l.answers = append(l.answers, a)
 	l.bytes += a.bytes
-	return l.place + uint64(l.len()-1)
+	return l.last()
 }
 
 // add gives a frame its place: done, unless it is changed.
@@ -48,6 +48,9 @@ func (l *line) add(f *frame.Frame, bytes int64) *answer {
 	l.push(a)
 	return &l.answers[len(l.answers)-1]
 }
+
+// last is the place that was given last.
+func (l *line) last() uint64 { return l.place + uint64(l.len()-1) }
 
 // at is the answer at a place that has not left.
 func (l *line) at(place uint64) *answer { return &l.answers[l.head+int(place-l.place)] }

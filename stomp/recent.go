@@ -37,6 +37,13 @@ func (r *recent) add(receipt queue.Receipt) {
 	r.at = (r.at + 1) % recentMost
 }
 
+// remove forgets a receipt, which was not settled after all.
+func (r *recent) remove(receipt queue.Receipt) {
+	if r.known != nil {
+		delete(r.known, maphash.String(r.seed, string(receipt))) // its hash stays in the ring for a while
+	}
+}
+
 func (r *recent) has(receipt queue.Receipt) bool {
 	return r.known != nil && r.known[maphash.String(r.seed, string(receipt))]
 }

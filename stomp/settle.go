@@ -1,6 +1,8 @@
 package stomp
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/queued-mq/queued/queue"
@@ -16,12 +18,9 @@ const settleMost = 100
 type settlement struct {
 	conn  *conn
 	place uint64
-	asked bool // for a RECEIPT: then what could not be done is an ERROR
 
 	// Under conn.mu.
-	left  int   // requests
-	err   error // the first that ends the session
-	stale bool  // some receipt did not hold any more
+	left int // requests
 }
 
 // settle serves ACK and NACK.
@@ -35,24 +34,21 @@ func (c *conn) settle(f *frame.Frame) error {
 	if !found || value == "" {
 		return invalid("%s needs the header %s", f.Command, name)
 	}
-	ref, receipts, err := c.find(f, value)
-	if err != nil {
+	ref, receipts, err := c.find(f, queue.Receipt(value))
+	if err != nil || len(receipts) == 0 {
 		return err
 	}
-	if len(receipts) == 0 { // settled on this session before
-		c.answerNow(f)
-		return nil
-	}
-	_, asked := f.Get("receipt")
-	s := &settlement{conn: c, asked: asked, left: (len(receipts) + settleMost - 1) / settleMost}
+	s := &settlement{conn: c, left: (len(receipts) + settleMost - 1) / settleMost}
 	s.place = c.wait(f, int64(len(receipts))*128)
-	for len(receipts) > 0 {
-		some := receipts[:min(len(receipts), settleMost)]
-		receipts = receipts[len(some):]
+	for some := range slices.Chunk(receipts, settleMost) {
 		if nack {
-			c.server.service.StartUpdateMessages(c.ctx, ref, returns(some), s.returned)
+			c.server.service.StartUpdateMessages(c.ctx, ref, returns(some), func(results []service.VisibilityResult, err error) {
+				s.done(some, err, func(i int) error { return results[i].Err })
+			})
 		} else {
-			c.server.service.StartDeleteMessages(c.ctx, ref, some, s.deleted)
+			c.server.service.StartDeleteMessages(c.ctx, ref, some, func(results []error, err error) {
+				s.done(some, err, func(i int) error { return results[i] })
+			})
 		}
 	}
 	return nil
@@ -70,8 +66,8 @@ func returns(receipts []queue.Receipt) []service.UpdateMessagesEntry {
 }
 
 // find is what an ACK or NACK of value settles, and the queue of it. Nothing,
-// if it was settled before.
-func (c *conn) find(f *frame.Frame, value string) (ref string, receipts []queue.Receipt, err error) {
+// if it was settled before; then the frame has its place in the line already.
+func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts []queue.Receipt, err error) {
 	sub, named := f.Get("subscription")
 	named = named && c.version == frame.V11
 	c.mu.Lock()
@@ -79,9 +75,9 @@ func (c *conn) find(f *frame.Frame, value string) (ref string, receipts []queue.
 	if u := c.subs[sub]; named && u != nil && u.mode == auto {
 		return "", nil, invalid("%s on the subscription %.64q, whose messages are settled by being sent (ack:auto)", f.Command, sub)
 	}
-	d := c.sent[queue.Receipt(value)]
+	d := c.sent[value]
 	if d == nil && c.version == frame.V12 {
-		d = c.byID(value)
+		d, value = c.byID(value)
 	}
 	if d != nil {
 		if named && d.sub.id != sub {
@@ -90,21 +86,46 @@ func (c *conn) find(f *frame.Frame, value string) (ref string, receipts []queue.
 		u := d.sub
 		receipts = u.settle(d)
 		u.poke()
+		c.begin(receipts)
 		return string(u.get.QueueID()), receipts, nil
 	}
-	if c.settled.has(queue.Receipt(value)) {
+	if c.settled.has(value) {
+		c.again(f, value)
 		return "", nil, nil
 	}
 	// Not one of ours, or not any more: the receipt decides by itself.
-	id, err := c.server.service.QueueOf(queue.Receipt(value))
+	id, err := c.server.service.QueueOf(value)
 	switch {
 	case queue.CodeOf(err) == queue.InvalidParameter:
 		return "", nil, invalid("no message of this session has the %s of this %s, and it is no receipt", idHeader(c.version), f.Command)
 	case err != nil:
 		return "", nil, err
 	}
-	c.settled.add(queue.Receipt(value))
-	return string(id), []queue.Receipt{queue.Receipt(value)}, nil
+	receipts = []queue.Receipt{value}
+	c.begin(receipts)
+	return string(id), receipts, nil
+}
+
+// begin notes that receipts are being settled; mu is held.
+func (c *conn) begin(receipts []queue.Receipt) {
+	if c.settling == nil {
+		c.settling = make(map[queue.Receipt][]uint64)
+	}
+	for _, r := range receipts {
+		c.settled.add(r)
+		c.settling[r] = nil
+	}
+}
+
+// again gives its place to a frame about a receipt that has been settled. While
+// that is not certain it waits for it; mu is held.
+func (c *conn) again(f *frame.Frame, r queue.Receipt) {
+	a := c.line.add(f, 0)
+	if behind, under := c.settling[r]; under {
+		a.done = false
+		c.settling[r] = append(behind, c.line.last())
+	}
+	c.advance()
 }
 
 // idHeader is the header by which an ACK names its message.
@@ -116,20 +137,27 @@ func idHeader(v frame.Version) string {
 }
 
 // byID finds a message by its message-id, which old clients of 1.2 send where
-// the value of its ack header belongs.
-func (c *conn) byID(value string) *delivery {
-	n, err := strconv.ParseUint(value, 10, 64)
+// the value of its ack header belongs: the last delivery of it, or the receipt
+// that was settled by this name before; mu is held.
+func (c *conn) byID(value queue.Receipt) (last *delivery, receipt queue.Receipt) {
+	n, err := strconv.ParseUint(string(value), 10, 64)
 	if err != nil {
-		return nil
+		return nil, value
 	}
-	for _, u := range c.subs {
-		for _, d := range u.order {
-			if d.id == queue.MessageID(n) && !d.over {
-				return d
-			}
+	id := queue.MessageID(n)
+	for _, d := range c.sent {
+		if d.id == id && (last == nil || d.count > last.count) {
+			last = d
 		}
 	}
-	return nil
+	if last == nil {
+		return nil, cmp.Or(c.byName[id], value)
+	}
+	if c.byName == nil || len(c.byName) >= recentMost {
+		c.byName = make(map[queue.MessageID]queue.Receipt)
+	}
+	c.byName[id] = last.receipt
+	return last, last.receipt
 }
 
 // settle takes d out of the books and, if the mode says so, all that was sent
@@ -138,7 +166,6 @@ func (u *subscription) settle(d *delivery) (receipts []queue.Receipt) {
 	c := u.conn
 	one := func(d *delivery) {
 		c.close(d)
-		c.settled.add(d.receipt)
 		receipts = append(receipts, d.receipt)
 	}
 	if u.mode == cumulative {
@@ -160,40 +187,42 @@ func (u *subscription) settle(d *delivery) (receipts []queue.Receipt) {
 	return receipts
 }
 
-func (s *settlement) deleted(results []error, err error) {
-	s.done(err, len(results), func(i int) error { return results[i] })
-}
-
-func (s *settlement) returned(results []service.VisibilityResult, err error) {
-	s.done(err, len(results), func(i int) error { return results[i].Err })
-}
-
-// done is the outcome of one request. The core may call it.
-func (s *settlement) done(err error, n int, result func(int) error) {
+// done is the outcome of one request. The core may call it. What could not be
+// done is an ERROR if a RECEIPT was asked for, since that would be untrue.
+func (s *settlement) done(receipts []queue.Receipt, err error, result func(int) error) {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	note := func(err error) {
-		switch {
-		case err == nil:
-		case stale(err) && !s.asked:
-			s.stale = true
-		case s.err == nil:
-			s.err = err
+	for i, r := range receipts {
+		failure := err
+		if err == nil {
+			failure = result(i)
+		}
+		behind := c.settling[r]
+		delete(c.settling, r)
+		if failure != nil {
+			c.settled.remove(r)
+			c.note(s.place, failure)
+		}
+		for _, place := range behind {
+			c.note(place, failure)
+			c.line.at(place).done = true
 		}
 	}
-	if note(err); err == nil {
-		for i := range n {
-			note(result(i))
-		}
+	if s.left--; s.left == 0 {
+		c.line.at(s.place).done = true
 	}
-	if s.left--; s.left > 0 {
-		return
-	}
-	if s.stale && s.err == nil {
-		c.oddStale = true // the reader logs it
-	}
-	a := c.line.at(s.place)
-	a.done, a.err = true, s.err
 	c.advance()
+}
+
+// note adds a failure to the answer at a place; mu is held.
+func (c *conn) note(place uint64, err error) {
+	a := c.line.at(place)
+	switch {
+	case err == nil:
+	case stale(err) && !a.asked:
+		c.oddStale = true // the reader logs it
+	case a.err == nil:
+		a.err = err
+	}
 }

@@ -57,8 +57,9 @@ type delivery struct {
 	sub          *subscription
 	receipt      queue.Receipt
 	id           queue.MessageID
+	count        int // of deliveries
 	visibleAfter queue.Instant
-	over         bool // settled, given back, or its visibility has ended
+	over         bool // settled or given back, or its visibility has ended
 }
 
 // subscribe begins a subscription.
@@ -234,7 +235,6 @@ func (c *conn) forget(u *subscription) (receipts []queue.Receipt) {
 		if !d.over {
 			receipts = append(receipts, d.receipt)
 			c.close(d)
-			c.settled.add(d.receipt)
 		}
 	}
 	u.order = nil
@@ -375,7 +375,7 @@ func (u *subscription) deliver(messages []queue.Delivery) {
 		sent = make([]delivery, len(messages))
 		for i := range messages {
 			m := &messages[i]
-			sent[i] = delivery{sub: u, receipt: m.Receipt, id: m.ID, visibleAfter: m.VisibleAfter}
+			sent[i] = delivery{sub: u, receipt: m.Receipt, id: m.ID, count: m.DeliveryCount, visibleAfter: m.VisibleAfter}
 		}
 	}
 	c.mu.Lock()
