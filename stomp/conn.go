@@ -38,6 +38,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	cause    error // why the session is to end; nil: it goes on
+	failure  error // of a frame that was under way, which ended the session
 	line     line
 	out      output
 	subs     map[string]*subscription // by their id
@@ -210,6 +211,12 @@ func (c *conn) conclude(err error) {
 		if !errors.Is(err, errStopping) {
 			c.log.Warn("session ended", "code", queue.CodeOf(err), "error", queue.MessageOf(err))
 		}
+	case err == errEnded:
+		c.mu.Lock()
+		err = c.failure
+		c.mu.Unlock()
+		c.log.Info("session ended by an error", "code", queue.CodeOf(err), "error", queue.MessageOf(err))
+		r = &refusal{}
 	default:
 		c.log.Debug("connection lost", "error", err)
 		r = &refusal{}

@@ -103,6 +103,7 @@ func (c *conn) advance() {
 		}
 		switch {
 		case a.err != nil:
+			c.failure = a.err
 			c.out.answer(func(dst []byte) []byte { return c.appendError(dst, &a) })
 			c.end()
 		case a.asked:
