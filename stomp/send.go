@@ -25,8 +25,10 @@ func (c *conn) send(f *frame.Frame) error {
 	if err := c.readSend(f, &m); err != nil {
 		return err
 	}
-	if err := c.autoCreate(d.ref); err != nil {
-		return err
+	if !strings.HasSuffix(d.ref, queue.DeadSuffix) { // nothing can be sent there
+		if err := c.autoCreate(d.ref); err != nil {
+			return err
+		}
 	}
 	place := c.wait(f, int64(len(f.Body))+512)
 	c.server.service.StartPutMessages(c.ctx, service.PutMessagesRequest{QueueRef: d.ref, Messages: []service.PutMessage{m}},
