@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
+// A stream and the connection below it pause each on its own, so that a server
+// that is back may wait for both.
 const (
 	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
+	longestPause = 2 * time.Second
 )
 
 // backoff is how long to wait before a stream is tried again. The zero value

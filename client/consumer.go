@@ -58,7 +58,8 @@ type ConsumerOptions struct {
 }
 
 // Handler does the work of one message. nil acknowledges it, an error or a
-// panic gives it back. ctx ends when the lease of the message is lost
+// panic gives it back. A handler that calls runtime.Goexit, as t.FailNow does,
+// gives it back too, and takes one of Concurrency with it. ctx ends when the lease of the message is lost
 // (context.Cause is ErrLeaseLost), or when a stop takes too long; a handler
 // should then return.
 type Handler func(ctx context.Context, m *Delivery) error
@@ -151,7 +152,7 @@ const (
 // Consume waits for them even then. An error says that settlements are
 // unanswered: those messages may come again.
 //
-// A stream that breaks is replaced, with a pause that grows up to some seconds,
+// A stream that breaks is replaced, with a pause that grows up to a few seconds,
 // while handlers go on. What a new stream cannot mend ends Consume: running
 // handlers are told by their context, with the same error as its cause, and
 // Consume returns it. That is an *Error, NotAuthorizedOrNotFound if there is no
@@ -320,7 +321,13 @@ func (k *consumer) handle(d *delivery) {
 	d.cancel = cancel
 	k.mu.Unlock()
 
-	err := guard(func() error { return k.handler(ctx, &d.Delivery) })
+	err := errors.New("the handler has ended its goroutine") // unless it returns
+	defer func() { k.handled(d, err) }()
+	err = guard(func() error { return k.handler(ctx, &d.Delivery) })
+}
+
+// handled settles d, whose handler has ended with err.
+func (k *consumer) handled(d *delivery, err error) {
 	var delay time.Duration
 	if err != nil {
 		k.report(d, "handle", err)

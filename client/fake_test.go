@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
@@ -358,7 +359,10 @@ func TestNoEndlessResend(t *testing.T) {
 func TestRefusedStream(t *testing.T) {
 	f := &fake{}
 	f.publish = []func(queuev1.QueueService_PublishMessagesServer) error{
-		func(queuev1.QueueService_PublishMessagesServer) error {
+		func(s queuev1.QueueService_PublishMessagesServer) error {
+			if said := metadata.ValueFromIncomingContext(s.Context(), "authorization"); !slices.Equal(said, []string{"Bearer secret"}) {
+				return fmt.Errorf("the client said %q", said)
+			}
 			return failed(codes.Unauthenticated, NotAuthenticated)
 		},
 		f.serve,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -284,19 +285,21 @@ func TestFailingHandler(t *testing.T) {
 				return bad
 			case 2:
 				panic("worse")
+			case 3:
+				runtime.Goexit()
 			}
 			return nil
-		}, client.ConsumerOptions{ReturnDelay: func(m *client.Delivery, err error) time.Duration { return time.Duration(m.Count) * time.Minute }})
+		}, client.ConsumerOptions{Concurrency: 2, ReturnDelay: func(m *client.Delivery, err error) time.Duration { return time.Duration(m.Count) * time.Minute }})
 		time.Sleep(time.Hour)
 		if err := stop(); err != nil {
 			h.Error(err)
 		}
 		h.wantStats([3]int64{})
-		if len(at) != 3 || at[1]-at[0] < time.Minute || at[1]-at[0] > 62*time.Second || at[2]-at[1] < 2*time.Minute || at[2]-at[1] > 122*time.Second {
+		if len(at) != 4 || at[1]-at[0] < time.Minute || at[1]-at[0] > 62*time.Second || at[2]-at[1] < 2*time.Minute || at[2]-at[1] > 122*time.Second {
 			h.Errorf("handled at %v", at)
 		}
 		told := h.reports()
-		if len(told) != 2 || !errors.Is(told[0], bad) {
+		if len(told) != 3 || !errors.Is(told[0], bad) {
 			h.Fatalf("told %v", told)
 		}
 		if p, ok := errors.AsType[*client.PanicError](told[1]); !ok || p.Value != "worse" || len(p.Stack) == 0 {
