@@ -134,7 +134,7 @@ var ErrNotSent = errors.New("not sent")
 
 // grace is how long clients that are pushed messages wait for one that is
 // there, or for one more.
-const grace = 250 * time.Millisecond
+const grace = 500 * time.Millisecond
 
 // limit is at least one.
 func (w Want) limit() int { return max(w.Limit, 1) }
