@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/queued-mq/queued/e2e/faces"
 	"github.com/queued-mq/queued/e2e/rest"
 	"github.com/queued-mq/queued/e2e/server"
 )
@@ -74,13 +75,14 @@ func TestFloors(t *testing.T) {
 	rest.Dial(t, s.REST).Put(t, "orders", "z")
 }
 
-// TestFullDisk is field case FC-15 over REST on a small file system of its own.
+// TestFullDisk is field case FC-15 on a small file system of its own: over REST,
+// and what is refused over the other faces too.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	const size = 384 << 20
 	dir := smallDisk(t, size)
 	s := server.StartWith(t, server.Options{Dir: filepath.Join(dir, "data"), Args: []string{
-		"--create-queue", "fill,timeout=0", "--create-queue", "purged", "--limits-profile", "unthrottled",
+		"--create-queue", "fill,timeout=0", "--create-queue", "purged", "--create-queue", "others", "--limits-profile", "unthrottled",
 		"--disk-floor-publish-bytes", "160MiB", "--disk-floor-lease-bytes", "64MiB",
 		"--ballast-bytes", "16MiB", "--memtable-bytes", "8MiB",
 	}})
@@ -125,6 +127,26 @@ func TestFullDisk(t *testing.T) {
 	fill(1)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		put("fill", fmt.Sprint("while full ", time.Now().UnixNano())) // some may fit again
+	}
+	taken := int64(0)
+	for _, face := range faces.All {
+		// The disk may have some room again; then it is filled.
+		for try := 0; ; try++ {
+			client := face.Dial(s)
+			_, err := client.Publish("others", "", faces.Text(noise(150<<10)))
+			client.Drop()
+			if err == nil && try < 500 {
+				taken++
+				continue
+			}
+			if code := faces.Code(err); code != "InsufficientStorage" {
+				t.Errorf("%s, while full: %v", face.Name, err)
+			}
+			break
+		}
+		if n := c.Stats(t, "others").Queue.Visible; n != taken {
+			t.Errorf("%s: %d messages are there, %d were accepted", face.Name, n, taken)
+		}
 	}
 
 	// While it is full all that makes room works.
