@@ -5,9 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/queued-mq/queued/e2e/rest"
 	"github.com/queued-mq/queued/e2e/server"
@@ -34,7 +34,13 @@ func TestOCIGo(t *testing.T) {
 		t.Errorf("it left %+v", n)
 	}
 
-	source, err := os.ReadFile("oci-go/main.go")
+	shows(t, "oci-go/main.go")
+}
+
+// shows checks that the README shows the main function of a program.
+func shows(t *testing.T, program string) {
+	t.Helper()
+	source, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +48,16 @@ func TestOCIGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	main := regexp.MustCompile(`(?ms)^func main\(\) \{.*?^\}$`).Find(source)
-	if main == nil || !strings.Contains(string(shown), string(main)) {
-		t.Errorf("the README does not show\n%s", main)
+	_, main, found := strings.Cut(string(source), " main()")
+	main, _, _ = strings.Cut(main, "\n}\n")       // Go
+	main, _, _ = strings.Cut(main, "\n\n\nmain()") // Python
+	if !found || !strings.Contains(string(shown), " main()"+main+"\n") {
+		t.Errorf("the README does not show%s", main)
 	}
 }
 
-// TestGoClient runs the program that uses the Go client; a test of package
-// client sees that docs/client.md shows it.
+// TestGoClient runs the program that uses the Go client, and the README shows
+// it; a test of package client sees that docs/client.md does too.
 func TestGoClient(t *testing.T) {
 	t.Parallel()
 	s := server.Start(t)
@@ -66,4 +74,42 @@ func TestGoClient(t *testing.T) {
 	if n := rest.Dial(t, s.REST).Stats(t, "greetings"); n != (rest.Stats{}) {
 		t.Errorf("it left %+v", n)
 	}
+	shows(t, "go-client/main.go")
+}
+
+// TestStompPy runs the program that uses stomp.py, and the README shows it.
+func TestStompPy(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t, "--create-queue", "orders")
+	cmd := exec.Command(stompPython(t), "hello.py")
+	cmd.Dir = "stomp-py" // not at the top: there python would take our stomp/ for its module
+	cmd.Env = append(server.Environ(), "QUEUED_STOMP="+s.STOMP)
+	text, err := cmd.CombinedOutput()
+	if err != nil || string(text) != "hello over STOMP delivery 1\n" {
+		t.Errorf("it said %q, %v", text, err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		n := rest.Dial(t, s.REST).Stats(t, "orders")
+		if n == (rest.Stats{}) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it left %+v", n)
+		}
+	}
+	shows(t, "stomp-py/hello.py")
+}
+
+// stompPython is a python that has stomp.py; make setup sees to it.
+func stompPython(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		cmd := exec.Command(python, "-c", "import stomp; stomp.StompConnection12")
+		cmd.Dir = t.TempDir()
+		if cmd.Run() == nil {
+			return python
+		}
+	}
+	t.Fatal("no python has stomp.py; run make setup")
+	return ""
 }
