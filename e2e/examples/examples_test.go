@@ -49,7 +49,7 @@ func shows(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	_, main, found := strings.Cut(string(source), " main()")
-	main, _, _ = strings.Cut(main, "\n}\n")       // Go
+	main, _, _ = strings.Cut(main, "\n}\n")        // Go
 	main, _, _ = strings.Cut(main, "\n\n\nmain()") // Python
 	if !found || !strings.Contains(string(shown), " main()"+main+"\n") {
 		t.Errorf("the README does not show%s", main)
