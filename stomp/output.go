@@ -227,9 +227,7 @@ func (c *conn) wrote(todo []*chunk, n int) {
 		was := c.out.unsent
 		c.out.unsent -= int64(len(k.data))
 		if was >= unsentBytes/2 && c.out.unsent < unsentBytes/2 {
-			for _, u := range c.subs {
-				u.poke()
-			}
+			c.pokeAll()
 		}
 		c.mu.Unlock()
 		k.recycle()

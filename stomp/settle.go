@@ -18,6 +18,7 @@ const settleMost = 100
 type settlement struct {
 	conn  *conn
 	place uint64
+	named queue.Receipt // those before it are settled by the way
 
 	// Under conn.mu.
 	left int // requests
@@ -38,7 +39,7 @@ func (c *conn) settle(f *frame.Frame) error {
 	if err != nil || len(receipts) == 0 {
 		return err
 	}
-	s := &settlement{conn: c, left: (len(receipts) + settleMost - 1) / settleMost}
+	s := &settlement{conn: c, named: receipts[len(receipts)-1], left: (len(receipts) + settleMost - 1) / settleMost}
 	s.place = c.wait(f, int64(len(receipts))*128)
 	for some := range slices.Chunk(receipts, settleMost) {
 		if nack {
@@ -202,7 +203,11 @@ func (s *settlement) done(receipts []queue.Receipt, err error, result func(int) 
 		delete(c.settling, r)
 		if failure != nil {
 			c.settled.remove(r)
-			c.note(s.place, failure)
+			if r != s.named && stale(failure) {
+				c.oddStale = true // somebody else has it by now
+			} else {
+				c.note(s.place, failure)
+			}
 		}
 		for _, place := range behind {
 			c.note(place, failure)

@@ -3,6 +3,7 @@ package stomp
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ const (
 	cumulative                // "client": an ACK settles all that was sent before it too
 	individual                // "client-individual"
 )
+
+const never = queue.Instant(math.MaxInt64)
 
 // How messages are taken.
 const (
@@ -50,6 +53,9 @@ type subscription struct {
 	pause context.CancelFunc // of the take under way; nil: none is
 	owed  int                // messages sent and not settled
 	order []*delivery        // of them, in the order of sending; not in mode auto
+
+	lapses queue.Instant // no visibility ends before it
+	lapsed int           // in order, though their visibility has ended; about
 }
 
 // delivery is a message that was sent and can be settled.
@@ -59,7 +65,8 @@ type delivery struct {
 	id           queue.MessageID
 	count        int // of deliveries
 	visibleAfter queue.Instant
-	over         bool // settled or given back, or its visibility has ended
+	over         bool // settled, given back, or its visibility has ended
+	lapsed       bool // its visibility has ended, but a cumulative ACK is still about it
 }
 
 // subscribe begins a subscription.
@@ -220,6 +227,9 @@ func (u *subscription) end() {
 	u.conn.mu.Lock()
 	u.ended = true
 	dropped := u.conn.out.drop(u)
+	if len(dropped) > 0 {
+		u.conn.pokeAll() // there is more room for the others
+	}
 	u.conn.mu.Unlock()
 	for _, k := range dropped {
 		u.conn.takeBack(u, k.messages)
@@ -259,7 +269,9 @@ func (c *conn) takeBack(u *subscription, messages []queue.Delivery) {
 func (c *conn) close(d *delivery) {
 	d.over = true
 	delete(c.sent, d.receipt)
-	d.sub.owed--
+	if !d.lapsed {
+		d.sub.owed--
+	}
 }
 
 // poke wakes the pump.
@@ -267,6 +279,13 @@ func (u *subscription) poke() {
 	select {
 	case u.wake <- struct{}{}:
 	default:
+	}
+}
+
+// pokeAll wakes all pumps; mu is held.
+func (c *conn) pokeAll() {
+	for _, u := range c.subs {
+		u.poke()
 	}
 }
 
@@ -313,8 +332,7 @@ func (u *subscription) credit() (ctx context.Context, most int) {
 		}
 		look := time.Second // whether the queue is still there
 		if most <= 0 && len(u.order) > 0 {
-			lapse := u.order[0].visibleAfter.Sub(c.server.service.Now()) + time.Millisecond
-			look = max(min(look, lapse), time.Millisecond)
+			look = max(min(look, u.lapses.Sub(c.server.service.Now())+time.Millisecond), time.Millisecond)
 		}
 		c.mu.Unlock()
 		t := time.NewTimer(look)
@@ -331,20 +349,58 @@ func (u *subscription) credit() (ctx context.Context, most int) {
 	}
 }
 
-// lapse takes those out of the books whose visibility has ended: they are
-// nobody's any more, and others may have them. mu is held.
+// lapse takes those out of the window whose visibility has ended: they are
+// nobody's any more, and others may have them. Where an ACK is cumulative it is
+// still about them, as long as they have not come again; mu is held.
 func (u *subscription) lapse() {
-	n := 0
-	for now := u.conn.server.service.Now(); n < len(u.order); n++ {
-		d := u.order[n]
-		if !d.over && d.visibleAfter > now {
-			break
-		}
-		if !d.over {
+	now := u.conn.server.service.Now()
+	if now < u.lapses {
+		return
+	}
+	u.lapses, u.lapsed = never, 0
+	for _, d := range u.order {
+		switch {
+		case d.over:
+		case d.visibleAfter > now:
+			u.lapses = min(u.lapses, d.visibleAfter)
+		case u.mode == cumulative:
+			if !d.lapsed {
+				d.lapsed = true
+				u.owed--
+			}
+			u.lapsed++
+		default:
 			u.conn.close(d)
 		}
 	}
-	u.order = u.order[n:]
+	for _, d := range u.order { // a client that settles nothing at all
+		if u.lapsed <= recentMost {
+			break
+		}
+		if d.lapsed && !d.over {
+			u.conn.close(d)
+			u.lapsed--
+		}
+	}
+	u.order = slices.DeleteFunc(u.order, func(d *delivery) bool { return d.over })
+}
+
+// supersede takes earlier deliveries of messages that come again out of the
+// books; mu is held.
+func (u *subscription) supersede(messages []queue.Delivery) {
+	u.lapse()
+	if u.lapsed == 0 {
+		return
+	}
+	again := make(map[queue.MessageID]bool, len(messages))
+	for i := range messages {
+		again[messages[i].ID] = true
+	}
+	for _, d := range u.order {
+		if d.lapsed && !d.over && again[d.id] {
+			u.conn.close(d)
+		}
+	}
 }
 
 // resume ends a take, and reports whether it was paused.
@@ -385,12 +441,16 @@ func (u *subscription) deliver(messages []queue.Delivery) {
 		k.recycle()
 		return
 	}
+	if u.mode == cumulative {
+		u.supersede(messages)
+	}
 	u.owed += len(messages)
-	if len(u.order) > 2*u.owed+takeMost { // settled ones behind one that is not
+	if len(u.order) > 2*(u.owed+u.lapsed)+takeMost { // settled ones behind one that is not
 		u.order = slices.DeleteFunc(u.order, func(d *delivery) bool { return d.over })
 	}
 	for i := range sent {
 		c.sent[sent[i].receipt] = &sent[i]
+		u.lapses = min(u.lapses, sent[i].visibleAfter)
 		u.order = append(u.order, &sent[i])
 	}
 	c.out.add(k)
