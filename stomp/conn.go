@@ -236,6 +236,7 @@ func (c *conn) interrupt(cause error) {
 	if c.cause == nil {
 		c.cause = cause
 		c.wakeReader() // it says so, in its turn
+		c.answered.Signal()
 	}
 }
 

@@ -135,11 +135,17 @@ func (c *conn) wakeReader() {
 	c.net.SetReadDeadline(time.Unix(1, 0))
 }
 
-// room waits until the line is short enough for one more frame.
+// room waits until the line is short enough for one more frame, and until the
+// peer has read most of its answers.
 func (c *conn) room() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !(c.out.ended && !c.out.broken) && (c.line.len() >= unansweredCount || c.line.bytes >= unansweredBytes) {
+	for {
+		full := c.line.len() >= unansweredCount || c.line.bytes >= unansweredBytes
+		deaf := c.out.unsent >= unsentAnswers && !c.out.ended && c.cause == nil
+		if c.out.ended && !c.out.broken || !full && !deaf {
+			break
+		}
 		c.answered.Wait()
 	}
 	if c.out.ended && !c.out.broken {

@@ -1,6 +1,8 @@
 package stomp
 
 import (
+	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -205,6 +207,9 @@ func (c *conn) writeSome(b []byte) (n int, err error) {
 		var m int
 		m, err = c.net.Write(some)
 		n, b = n+m, b[m:]
+		if m > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil // it reads, if slowly
+		}
 	}
 	return n, err
 }
@@ -229,6 +234,9 @@ func (c *conn) wrote(todo []*chunk, n int) {
 		if was >= unsentBytes/2 && c.out.unsent < unsentBytes/2 {
 			c.pokeAll()
 		}
+		if was >= unsentAnswers && c.out.unsent < unsentAnswers {
+			c.answered.Signal()
+		}
 		c.mu.Unlock()
 		k.recycle()
 	}
@@ -242,6 +250,7 @@ func (c *conn) broke(err error) {
 	c.out.ended, c.out.broken = true, true
 	rest := c.out.take()
 	c.net.SetReadDeadline(time.Now().Add(lingerTime))
+	c.answered.Signal()
 	c.mu.Unlock()
 	c.wrote(rest, 0)
 }

@@ -45,6 +45,7 @@ const (
 	receiptBytes  = 1024 // of a receipt header
 
 	unsentBytes     = 1 << 20 // beyond it subscriptions take nothing
+	unsentAnswers   = 2 << 20 // beyond it the reader stops
 	unansweredCount = 1024    // beyond either the reader stops
 	unansweredBytes = 2 << 20
 )
