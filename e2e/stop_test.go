@@ -100,6 +100,38 @@ func TestStopAnswersPolls(t *testing.T) {
 	}
 }
 
+// TestStopTellsSTOMP: a session is answered for what it sent, told that the
+// server stops, and does not hold it up.
+func TestStopTellsSTOMP(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t, "--create-queue", "orders")
+	c, err := net.Dial("tcp", s.STOMP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "CONNECT\naccept-version:1.2\nhost:x\n\n\x00SUBSCRIBE\nid:1\ndestination:orders/none\nack:client\n\n\x00SEND\ndestination:orders\nreceipt:sent\n\nhello\x00")
+	r := bufio.NewReader(c)
+	for line := ""; line != "receipt-id:sent\n"; {
+		if line, err = r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Signal(syscall.SIGTERM)
+	text, err := io.ReadAll(r)
+	if err != nil || !strings.Contains(string(text), "ERROR\n") || !strings.Contains(string(text), "code:ServiceUnavailable\n") {
+		t.Errorf("the session ends with %q, %v", text, err)
+	}
+	c.Close()
+	if code := s.Wait(10 * time.Second); code != 0 || !strings.Contains(s.Logs(), "cut=false") {
+		t.Errorf("exit code %d\n%s", code, s.Logs())
+	}
+	s.Restart()
+	if _, text := call(t, http.MethodGet, s.REST+"/20210201/queues/orders/messages", ""); !strings.Contains(text, "hello") {
+		t.Errorf("the message is gone: %s", text)
+	}
+}
+
 // TestStopFinishesWork: while a request is under way the server says that it
 // is not ready and takes no connection, and the request is still answered.
 func TestStopFinishesWork(t *testing.T) {

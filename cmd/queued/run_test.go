@@ -28,10 +28,10 @@ import (
 
 // testServer is a server in this process.
 type testServer struct {
-	rest, grpc, admin string
-	dir               string
-	out, logs         *safeBuffer
-	stop              func() error
+	rest, grpc, stomp, admin string
+	dir                      string
+	out, logs                *safeBuffer
+	stop                     func() error
 }
 
 // startServer runs a server on free ports until the test ends. The default
@@ -83,11 +83,11 @@ func startServer(t *testing.T, change func(*Config)) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var at struct{ REST, GRPC, Admin string }
+	var at struct{ REST, GRPC, STOMP, Admin string }
 	if err := json.Unmarshal(text, &at); err != nil {
 		t.Fatal(err)
 	}
-	s.rest, s.grpc, s.admin = at.REST, at.GRPC, at.Admin
+	s.rest, s.grpc, s.stomp, s.admin = at.REST, at.GRPC, at.STOMP, at.Admin
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -57,8 +58,8 @@ func writeCertificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-// TestTLS: REST speaks HTTP/1.1 and HTTP/2 as the client can, gRPC is behind
-// the same certificate, and neither answers in the clear.
+// TestTLS: REST speaks HTTP/1.1 and HTTP/2 as the client can, gRPC and STOMP are
+// behind the same certificate, and none answers in the clear.
 func TestTLS(t *testing.T) {
 	cert, key, pool := writeCertificate(t)
 	s := startServer(t, func(c *Config) {
@@ -98,6 +99,31 @@ func TestTLS(t *testing.T) {
 	if at := got.GetQueue().GetMessagesEndpoint(); at != "https://"+s.grpc {
 		t.Errorf("messagesEndpoint is %q", at)
 	}
+
+	c, err := tls.Dial("tcp", s.stomp, trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("CONNECT\naccept-version:1.2\nhost:x\n\n\x00SEND\ndestination:orders\nreceipt:1\n\nhello\x00SEND\n\n\x00")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(c) // to an end in good order
+	if err != nil || !strings.Contains(string(text), "CONNECTED\n") || !strings.Contains(string(text), "receipt-id:1\n") || !strings.Contains(string(text), "ERROR\n") {
+		t.Errorf("over TLS STOMP says %q, %v", text, err)
+	}
+	plain, err := net.Dial("tcp", s.stomp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := plain.Write([]byte("CONNECT\naccept-version:1.2\nhost:x\n\n\x00")); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := io.ReadAll(plain); strings.Contains(string(text), "CONNECTED") {
+		t.Errorf("in the clear STOMP says %q", text)
+	}
+
 	if !strings.Contains(s.out.String(), "rest https://"+s.rest) {
 		t.Errorf("the start line is %q", s.out)
 	}
