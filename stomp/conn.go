@@ -25,6 +25,8 @@ type conn struct {
 
 	ctx    context.Context // of all requests; ends with the session
 	cancel context.CancelFunc
+	rest   context.Context // of what is left to do then; ends when the session is cut
+	stop   context.CancelFunc
 
 	// Of the reader.
 	in      input
@@ -54,8 +56,9 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, session: newSession(), version: frame.V10, over: make(chan struct{})}
 	c.log = s.log.With("session", c.session)
-	c.ctx, c.cancel = context.WithCancel(service.WithCaller(context.Background(),
+	c.rest, c.stop = context.WithCancel(service.WithCaller(context.Background(),
 		&service.Caller{Face: service.FaceSTOMP, RequestID: c.session}))
+	c.ctx, c.cancel = context.WithCancel(c.rest)
 	c.answered = sync.NewCond(&c.mu)
 	c.out.wake = make(chan struct{}, 1)
 	c.in = input{conn: c, until: time.Now().Add(signInTime)}
@@ -84,6 +87,7 @@ func (c *conn) serve() {
 	c.sayStale()
 	c.cancel()
 	c.pumps.Wait()
+	c.stop()
 	c.abandon()
 	c.discard()
 	c.net.Close()
@@ -267,7 +271,7 @@ var errEnded = errors.New("the session has ended")
 // cut ends the session without a word.
 func (c *conn) cut() {
 	c.net.Close()
-	c.cancel()
+	c.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.broken = true

@@ -106,11 +106,6 @@ func (s *Server) Serve(l net.Listener) error {
 			nc.Close()
 			return nil
 		}
-		s.wg.Go(func() {
-			defer s.remove(c)
-			defer s.survive(c)
-			c.serve()
-		})
 	}
 }
 
@@ -118,10 +113,11 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) survive(c *conn) {
 	if p := recover(); p != nil {
 		s.log.Error("panic", "session", c.session, "value", fmt.Sprint(p), "stack", string(debug.Stack()))
-		c.net.Close()
+		c.cut()
 	}
 }
 
+// add begins the session of c, unless no more are taken.
 func (s *Server) add(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,6 +125,11 @@ func (s *Server) add(c *conn) bool {
 		return false
 	}
 	s.conns[c] = struct{}{}
+	s.wg.Go(func() { // under mu: whoever closes then waits for it
+		defer s.remove(c)
+		defer s.survive(c)
+		c.serve()
+	})
 	return true
 }
 

@@ -54,6 +54,9 @@ type subscription struct {
 	owed  int                // messages sent and not settled
 	order []*delivery        // of them, in the order of sending; not in mode auto
 
+	written  []queue.Receipt // to be deleted; in mode auto
+	deleting bool            // somebody does so
+
 	lapses queue.Instant // no visibility ends before it
 	lapsed int           // in order, though their visibility has ended; about
 }
@@ -465,25 +468,50 @@ func (u *subscription) deliver(messages []queue.Delivery) {
 	c.mu.Unlock()
 }
 
-// consume deletes the messages of mode auto of which all octets are among the
-// first n.
+// consume notes the messages of mode auto of which all octets are among the
+// first n: they are to be deleted.
 func (u *subscription) consume(k *chunk, n int) {
-	var receipts []queue.Receipt
+	c := u.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i, end := range k.ends {
 		if end > n {
 			break
 		}
-		receipts = append(receipts, k.messages[i].Receipt)
+		u.written = append(u.written, k.messages[i].Receipt)
 	}
-	if len(receipts) == 0 {
+	if len(u.written) == 0 || u.deleting {
 		return
 	}
-	c := u.conn
-	c.server.service.StartDeleteMessages(context.WithoutCancel(c.ctx), string(u.get.QueueID()), receipts, func([]error, error) {
-		// A failure is counted by the service; the message comes again.
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		u.owed -= len(receipts)
-		u.poke()
+	u.deleting = true
+	c.pumps.Go(func() {
+		defer c.server.survive(c)
+		u.deleteWritten()
 	})
+}
+
+// deleteWritten deletes what has been written as long as there is something. It
+// may wait for a rate of the queue, which is why the writer does not do it. The
+// end of the session does not keep it from coming to its own.
+func (u *subscription) deleteWritten() {
+	c := u.conn
+	for {
+		c.mu.Lock()
+		receipts := u.written
+		u.written = nil
+		if u.deleting = len(receipts) > 0; !u.deleting {
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		for some := range slices.Chunk(receipts, settleMost) {
+			c.server.service.StartDeleteMessages(c.rest, string(u.get.QueueID()), some, func([]error, error) {
+				// A failure is counted by the service; the message comes again.
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				u.owed -= len(some)
+				u.poke()
+			})
+		}
+	}
 }
