@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/queued-mq/queued/broker"
@@ -26,7 +27,8 @@ type house struct {
 	service *service.Service
 	broker  *broker.Broker
 	server  *Server
-	wire    func() (client, served net.Conn)
+	wire    func() net.Conn // a new connection
+	addr    string
 	log     *lines
 }
 
@@ -48,14 +50,26 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// open makes the queues and serves. Sessions run over loopback sockets; those
-// of a bubble need piped.
+// open makes the queues and serves over loopback sockets.
 func open(t testing.TB, o Options, queues ...string) *house {
+	t.Helper()
 	l := limits.Unthrottled()
-	return openWith(t, o, &l, queues...)
+	return openWith(t, o, &l, false, queues...)
 }
 
-func openWith(t testing.TB, o Options, l *limits.Settings, queues ...string) *house {
+// inBubble runs f with a house in fake time, whose sessions run in memory.
+func inBubble(t *testing.T, o Options, f func(h *house), queues ...string) {
+	t.Helper()
+	l := limits.Unthrottled()
+	inBubbleWith(t, o, &l, f, queues...)
+}
+
+func inBubbleWith(t *testing.T, o Options, l *limits.Settings, f func(h *house), queues ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(openWith(t, o, l, true, queues...)) })
+}
+
+func openWith(t testing.TB, o Options, l *limits.Settings, inBubble bool, queues ...string) *house {
 	t.Helper()
 	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: 1 << 20})
 	if err != nil {
@@ -71,19 +85,26 @@ func openWith(t testing.TB, o Options, l *limits.Settings, queues ...string) *ho
 	}
 	o.Logger = logTo(h.log)
 	h.server = New(h.service, o)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- h.server.Serve(ln) }()
-	h.wire = func() (net.Conn, net.Conn) {
-		c, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
+	var ln net.Listener
+	if inBubble {
+		w := newWires()
+		ln, h.wire = w, func() net.Conn { c, _ := w.dial(64 << 10); return c }
+	} else {
+		var err error
+		if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
 		}
-		return c, nil
+		h.wire = func() net.Conn {
+			c, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
 	}
+	h.addr = ln.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- h.server.Serve(ln) }()
 	t.Cleanup(func() {
 		h.server.Close()
 		for _, err := range []error{<-served, b.Close(), st.Close()} {
@@ -142,14 +163,15 @@ func (h *house) get(name string) []queue.Delivery {
 
 // peer is the client's side of a connection, by hand.
 type peer struct {
-	t    testing.TB
-	net  net.Conn
-	rest []byte // read and not looked at
+	t        testing.TB
+	net      net.Conn
+	rest     []byte          // read and not looked at
+	answered map[string]bool // receipts that a RECEIPT or an ERROR has named
 }
 
 func (h *house) dial() *peer {
 	h.t.Helper()
-	c, _ := h.wire()
+	c := h.wire()
 	h.t.Cleanup(func() { c.Close() })
 	return &peer{t: h.t, net: c}
 }
@@ -244,6 +266,15 @@ func (p *peer) parse() (f heard, ok bool) {
 	}
 	f.body = string(body[:end])
 	p.rest = body[end+1:]
+	if r, named := f.header["receipt-id"]; named {
+		if p.answered[r] {
+			p.t.Errorf("the receipt %q is answered twice", r)
+		}
+		if p.answered == nil {
+			p.answered = make(map[string]bool)
+		}
+		p.answered[r] = true
+	}
 	return f, true
 }
 
@@ -298,4 +329,21 @@ func (p *peer) fails(code queue.Code, headers ...string) heard {
 	}
 	p.closed()
 	return f
+}
+
+// works checks that another connection is served, whatever has happened on one.
+func (h *house) works() {
+	h.t.Helper()
+	h.queue("elsewhere", nil)
+	p := h.connect("1.2")
+	p.send("SUBSCRIBE\ndestination:elsewhere\nid:1\nack:client-individual\n\n^@SEND\ndestination:elsewhere\nreceipt:s\n\nstill here^@")
+	p.expect("RECEIPT", "receipt-id:s")
+	m := p.expect("MESSAGE", "subscription:1", "delivery-count:1")
+	if m.body != "still here" {
+		h.t.Fatalf("body %q", m.body)
+	}
+	p.send("ACK\nid:" + m.header["ack"] + "\nreceipt:a\n\n^@DISCONNECT\nreceipt:d\n\n^@")
+	p.expect("RECEIPT", "receipt-id:a")
+	p.expect("RECEIPT", "receipt-id:d")
+	p.closed()
 }
