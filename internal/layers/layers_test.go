@@ -73,6 +73,7 @@ var homes = map[string][]string{
 	"github.com/cockroachdb/pebble":         {"store", "store/testdisk"},
 	"google.golang.org/protobuf":            {"grpcapi", "gateway", "client", "api/gen/queue/v1", "api/codec", "api/openapi", "api/openapi/cmd/openapi"},
 	"github.com/grpc-ecosystem":             {"gateway", "api/gen/queue/v1"},
+	"github.com/go-stomp":                   {"stomp"}, // a client for its tests
 	"google.golang.org/genproto/googleapis": {"grpcapi", "gateway", "client", "api/gen/queue/v1", "cmd/queued"},
 }
 
