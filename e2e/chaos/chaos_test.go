@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/queued-mq/queued/e2e/faces"
 	"github.com/queued-mq/queued/e2e/history"
 	"github.com/queued-mq/queued/e2e/rest"
 	"github.com/queued-mq/queued/e2e/server"
@@ -33,7 +34,7 @@ func number(name string, absent uint64) uint64 {
 
 func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 
-// TestKill: many clients, a server that is killed with signal 9 at any moment,
+// TestKill: many clients of all faces, a server that is killed with signal 9 at any moment,
 // and at last once stopped in order, and nobody may see more of it than
 // answers that did not come.
 func TestKill(t *testing.T) {
@@ -43,13 +44,14 @@ func TestKill(t *testing.T) {
 	s := server.Start(t, "--limits-profile", "unthrottled",
 		"--create-queue", fmt.Sprintf("%s,dlq=%d,retention=86400", queue, threshold))
 	serving, end := context.WithCancel(t.Context())
-	w := &world{t: t, serving: serving}
-	w.addr.Store(&s.REST)
+	w := &world{t: t, serving: serving, done: map[string]int{}}
+	w.listens(s)
 
 	var wg sync.WaitGroup
-	for i := range 6 {
-		wg.Go(w.client("p"+strconv.Itoa(i), seed).produce)
-		wg.Go(w.client("c"+strconv.Itoa(i), seed).consume)
+	for i := range 8 {
+		face := faces.All[i%len(faces.All)]
+		wg.Go(w.client(face, "p"+strconv.Itoa(i), seed).produce)
+		wg.Go(w.client(face, "c"+strconv.Itoa(i), seed).consume)
 	}
 	for range rounds {
 		// From killed at once to killed with a full house.
@@ -72,13 +74,17 @@ func TestKill(t *testing.T) {
 func restart(w *world, s *server.Server) {
 	w.t.Helper()
 	s.Restart()
-	addr := s.REST
-	w.addr.Store(&addr)
+	w.listens(s)
+}
+
+// listens tells all clients where the server is.
+func (w *world) listens(s *server.Server) {
+	w.addr.Store(&server.Server{REST: s.REST, GRPC: s.GRPC, STOMP: s.STOMP})
 }
 
 // judge takes everything out and lets the history be checked.
 func judge(t *testing.T, w *world, s *server.Server) {
-	c := w.client("judge", seed)
+	c := w.client(faces.REST, "judge", seed)
 	defer c.drop()
 	conn := rest.Dial(t, s.REST)
 
@@ -100,7 +106,7 @@ func judge(t *testing.T, w *world, s *server.Server) {
 	h.Drain = time.Now()
 	for _, from := range []string{queue, queue + "_dlq"} {
 		for {
-			messages := c.receive(from, 600, "&timeoutInSeconds=0")
+			messages := c.receive(from, faces.Want{Limit: 20, Visibility: 600})
 			if len(messages) == 0 {
 				break
 			}
@@ -123,6 +129,14 @@ func judge(t *testing.T, w *world, s *server.Server) {
 		t.Error(v)
 	}
 	vacuous(t, h)
+	for _, face := range faces.All {
+		for _, what := range []string{"publish", "receive", "update", "delete"} {
+			if n := w.done[face.Name+" "+what]; n == 0 {
+				t.Errorf("no %s over %s worked", what, face.Name)
+			}
+		}
+	}
+	t.Logf("what worked: %v", w.done)
 
 	// And so it is after one more start.
 	s.Kill()

@@ -2,19 +2,18 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/queued-mq/queued/e2e/faces"
 	"github.com/queued-mq/queued/e2e/history"
-	"github.com/queued-mq/queued/e2e/rest"
+	"github.com/queued-mq/queued/e2e/server"
 )
 
 const (
@@ -26,72 +25,70 @@ const (
 // world is what all clients share.
 type world struct {
 	t       *testing.T
-	addr    atomic.Pointer[string] // of the server now, or of the one that was killed last
+	addr    atomic.Pointer[server.Server] // addresses of the server now, or of the one that was killed last
 	rec     history.Recorder
 	odd     sync.Map // answers that no client should ever get
 	serving context.Context
+
+	mu   sync.Mutex
+	done map[string]int // what worked, by face and operation
 }
 
-// client is one goroutine with one connection at a time.
+// client is one goroutine that speaks over one face.
 type client struct {
 	*world
 	name string
 	rand *rand.Rand
-	conn *rest.Conn
+	face faces.Face
+	with faces.Client
+	at   *server.Server // with speaks to it
 }
 
-func (w *world) client(name string, seed uint64) *client {
-	return &client{world: w, name: name, rand: rand.New(rand.NewPCG(seed, uint64(len(name))<<32|uint64(name[len(name)-1])))}
+func (w *world) client(face faces.Face, name string, seed uint64) *client {
+	return &client{world: w, face: face, name: name, rand: rand.New(rand.NewPCG(seed, uint64(len(name))<<32|uint64(name[len(name)-1])))}
 }
 
-// errNotSent is a request of which no octet has left.
-var errNotSent = errors.New("not sent")
-
-// do sends a request. After errNotSent nothing was asked; after any other
-// error it is in doubt what the server did.
-func (c *client) do(method, path, body string, headers ...string) (*rest.Answer, error) {
-	if c.conn == nil {
-		conn, err := rest.Open(*c.addr.Load())
-		if err != nil {
-			time.Sleep(10 * time.Millisecond) // it is being started again
-			return nil, errNotSent
-		}
-		c.conn = conn
-	}
-	a, err := c.conn.Do(method, path, body, headers...)
-	if err != nil {
+// to is the client of the face, for the server as it is now.
+func (c *client) to() faces.Client {
+	if now := c.addr.Load(); c.at != now {
 		c.drop()
-		return nil, err
+		c.with, c.at = c.face.Dial(now), now
 	}
-	if a.Closes {
-		c.drop()
-	}
-	return a, nil
+	return c.with
 }
 
 func (c *client) drop() {
-	if c.conn != nil {
-		c.conn.Reset()
-		c.conn = nil
+	if c.with != nil {
+		c.with.Drop()
+		c.with, c.at = nil, nil
 	}
 }
 
-// unexpected keeps an answer that should not have come.
-func (c *client) unexpected(what string, a *rest.Answer) {
-	c.odd.Store(fmt.Sprintf("%s: %d %s", what, a.Status, rest.Clip(a.Body)), true)
+// notSent is true for a request of which no octet has left: the server is being
+// started again.
+func notSent(err error) bool {
+	if !errors.Is(err, faces.ErrNotSent) {
+		return false
+	}
+	time.Sleep(10 * time.Millisecond)
+	return true
 }
 
-// outcome reads the status of an answer to an update or delete.
-func (c *client) outcome(what string, a *rest.Answer, err error) history.Outcome {
-	switch {
-	case err != nil:
-		return history.Doubt
-	case a.Status == http.StatusOK || a.Status == http.StatusNoContent:
+// outcome reads what became of a request.
+func (c *client) outcome(what string, err error) history.Outcome {
+	pushes := c.face.Name == faces.Streams.Name || c.face.Name == faces.STOMP.Name
+	switch code := faces.Code(err); {
+	case err == nil:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.done[c.face.Name+" "+what]++
 		return history.Done
-	case a.Status == http.StatusNotFound:
+	case code == "" || code == "ServiceUnavailable" && pushes: // it ends a session, whatever was under way
+		return history.Doubt
+	case code == "NotAuthorizedOrNotFound":
 		return history.Stale
-	case a.Status != http.StatusServiceUnavailable: // while it stops
-		c.unexpected(what, a)
+	case code != "ServiceUnavailable": // while it stops
+		c.odd.Store(fmt.Sprintf("%s: %s: %v", c.face.Name, what, err), true)
 	}
 	return history.Refused
 }
@@ -128,40 +125,31 @@ func (c *client) produce() {
 
 // publish is one request of one or more attempts.
 type publish struct {
-	entries []entry
-	body    string
-	token   string // "": none, and one attempt only
-}
-
-type entry struct {
-	Content  string         `json:"content"`
-	Delay    int            `json:"delayInSeconds,omitempty"`
-	Metadata map[string]any `json:"metadata,omitempty"`
+	messages []faces.Message
+	token    string // "": none, and one attempt only
 }
 
 // publish makes the nth request of a client.
 func (c *client) publish(n int) *publish {
-	p := &publish{entries: make([]entry, 1+c.rand.IntN(6))}
-	for i := range p.entries {
+	p := &publish{messages: make([]faces.Message, 1+c.rand.IntN(6))}
+	if c.face.Lacks[faces.Batch] != "" {
+		p.messages = p.messages[:1]
+	}
+	for i := range p.messages {
 		size := c.rand.IntN(300)
 		if c.maybe(50) {
 			size = 20_000
 		}
-		e := &p.entries[i]
-		e.Content = fmt.Sprintf("%s-%d-%d %s", c.name, n, i, strings.Repeat("·", size))
+		m := &p.messages[i]
+		m.Body = fmt.Appendf(nil, "%s-%d-%d %s", c.name, n, i, strings.Repeat("·", size))
 		if c.maybe(10) {
-			e.Delay = 1 + c.rand.IntN(longest)
+			m.Delay = 1 + c.rand.IntN(longest)
 		}
 		if c.maybe(2) {
-			e.Metadata = map[string]any{"channelId": fmt.Sprint("c", c.rand.IntN(6))}
+			m.Channel = fmt.Sprint("c", c.rand.IntN(6))
 		}
 	}
-	body, err := json.Marshal(map[string]any{"messages": p.entries})
-	if err != nil {
-		panic(err)
-	}
-	p.body = string(body)
-	if c.maybe(2) {
+	if c.maybe(2) && c.face.Lacks[faces.Token] == "" {
 		p.token = fmt.Sprintf("%s-%d", c.name, n)
 	}
 	return p
@@ -169,36 +157,24 @@ func (c *client) publish(n int) *publish {
 
 // send makes one attempt and records it.
 func (c *client) send(p *publish) history.Outcome {
-	var headers []string
-	if p.token != "" {
-		headers = append(headers, "opc-retry-token: "+p.token)
-	}
 	start := time.Now()
-	a, err := c.do("POST", "/queues/"+queue+"/messages", p.body, headers...)
-	if errors.Is(err, errNotSent) {
+	ids, err := c.to().Publish(queue, p.token, p.messages...)
+	if notSent(err) {
 		return history.Refused
 	}
-	outcome := c.outcome("publish", a, err)
-	var r struct {
-		Messages []struct {
-			ID          int64
-			ExpireAfter time.Time
-		}
-	}
-	if outcome == history.Done {
-		if err := json.Unmarshal(a.Body, &r); err != nil || len(r.Messages) != len(p.entries) {
-			c.unexpected("publish", a)
-			return history.Doubt
-		}
+	outcome := c.outcome("publish", err)
+	if outcome == history.Done && len(ids) != len(p.messages) && c.face.Lacks[faces.IDs] == "" {
+		c.odd.Store(fmt.Sprintf("%s: ids %v for %d messages", c.face.Name, ids, len(p.messages)), true)
+		return history.Doubt
 	}
 	end := time.Now()
-	for i, e := range p.entries {
+	for i, m := range p.messages {
 		h := history.Publish{
-			Content: e.Content, Token: p.token, Delay: time.Duration(e.Delay) * time.Second,
+			Content: string(m.Body), Token: p.token, Delay: time.Duration(m.Delay) * time.Second,
 			Start: start, End: end, Outcome: outcome,
 		}
-		if outcome == history.Done {
-			h.ID, h.Expire = r.Messages[i].ID, r.Messages[i].ExpireAfter
+		if outcome == history.Done && ids != nil {
+			h.ID = ids[i]
 		}
 		c.rec.Publish(h)
 	}
@@ -216,12 +192,11 @@ func (c *client) consume() {
 	defer c.drop()
 	var late []receipt
 	for c.serving.Err() == nil {
-		visibility := 1 + c.rand.IntN(longest)
-		more := fmt.Sprintf("&limit=%d&timeoutInSeconds=%d", 1+c.rand.IntN(8), c.rand.IntN(2))
+		w := faces.Want{Limit: 1 + c.rand.IntN(8), For: time.Duration(c.rand.IntN(2)) * time.Second, Visibility: 1 + c.rand.IntN(longest)}
 		if c.maybe(4) {
-			more += "&channelFilter=c*"
+			w.Channel = "c*"
 		}
-		for _, m := range c.receive(queue, visibility, more) {
+		for _, m := range c.receive(queue, w) {
 			switch n := c.rand.IntN(20); {
 			case n < 8:
 				c.delete(m.Receipt)
@@ -255,83 +230,77 @@ func (c *client) consume() {
 	}
 }
 
-// receive asks for messages; seconds is how long they are hidden, and more is
-// the rest of the query.
-func (c *client) receive(from string, seconds int, more string) []rest.Message {
+// receive asks for messages. Some may have come before an error.
+func (c *client) receive(from string, w faces.Want) []faces.Delivery {
 	start := time.Now()
-	a, err := c.do("GET", fmt.Sprintf("/queues/%s/messages?visibilityInSeconds=%d%s", from, seconds, more), "")
-	if errors.Is(err, errNotSent) {
-		return nil
-	}
-	if err != nil {
-		c.rec.Lose(history.Lost{Start: start, End: time.Now()})
-		return nil
-	}
-	if a.Status != http.StatusOK {
-		c.outcome("receive", a, nil)
-		return nil
-	}
-	var r struct{ Messages []rest.Message }
-	if err := json.Unmarshal(a.Body, &r); err != nil {
-		c.unexpected("receive", a)
+	messages, err := c.to().Receive(from, w)
+	if notSent(err) {
 		return nil
 	}
 	now := time.Now()
-	for _, m := range r.Messages {
+	if c.outcome("receive", err) == history.Doubt {
+		c.rec.Lose(history.Lost{Start: start, End: now})
+	}
+	for _, m := range messages {
 		d := history.Delivery{
-			Start: start, End: now, Visibility: time.Duration(seconds) * time.Second,
-			Dead: m.DeadLetter != nil, ID: m.ID, Content: m.Content, Receipt: m.Receipt, Count: m.DeliveryCount,
+			Start: start, End: now, Visibility: time.Duration(w.Visibility) * time.Second,
+			Dead: m.Dead != nil, ID: m.ID, Content: string(m.Body), Receipt: m.Receipt, Count: m.Count,
 			CreatedAt: m.CreatedAt, VisibleAfter: m.VisibleAfter,
 		}
-		if m.DeadLetter != nil {
-			d.DeadCount = m.DeadLetter.DeliveryCount
+		if m.Dead != nil {
+			d.DeadCount = m.Dead.Count
 		}
 		c.rec.Deliver(d)
 	}
-	return r.Messages
+	return messages
 }
 
-// walkAway asks for messages and closes the connection without waiting for
-// them, or while they come.
+// walkAway asks for messages and goes away without waiting for them, or while
+// they come.
 func (c *client) walkAway() {
-	conn, err := rest.Open(*c.addr.Load())
-	if err != nil {
-		return
-	}
 	start := time.Now()
-	_ = conn.Send("GET", "/queues/"+queue+"/messages?visibilityInSeconds=1&timeoutInSeconds=1&limit=2", "")
+	w, err := c.to().Wait(queue, faces.Want{Limit: 2, For: time.Second, Visibility: 1})
+	if err != nil {
+		return // nothing was asked for
+	}
 	time.Sleep(time.Duration(c.rand.IntN(3000)) * time.Microsecond)
-	conn.Reset()
+	w.Leave()
+	_, _ = w.Result() // nobody looks at it
 	c.rec.Lose(history.Lost{Start: start, End: time.Now()})
 }
 
+// update extends a lease, or ends it. What a face cannot say is left.
 func (c *client) update(receipt string, seconds int) {
+	if seconds > 0 && c.face.Lacks[faces.Extend] != "" {
+		return
+	}
 	start := time.Now()
-	a, err := c.do("PUT", "/queues/"+queue+"/messages/"+receipt, fmt.Sprintf(`{"visibilityInSeconds":%d}`, seconds))
-	if errors.Is(err, errNotSent) {
+	with, change := c.to(), c.to().Extend
+	if seconds == 0 {
+		change = with.Return
+	}
+	err := change(queue, receipt, seconds)
+	if notSent(err) {
 		return
 	}
 	u := history.Update{
 		Receipt: receipt, Visibility: time.Duration(seconds) * time.Second,
-		Start: start, Outcome: c.outcome("update", a, err),
+		Start: start, End: time.Now(), Outcome: c.outcome("update", err),
 	}
 	if u.Outcome == history.Done {
-		var r struct{ VisibleAfter time.Time }
-		if err := json.Unmarshal(a.Body, &r); err != nil {
-			c.unexpected("update", a)
+		if u.VisibleAfter = with.Until(); u.VisibleAfter.IsZero() { // it may have been too late
+			u.Outcome = history.Doubt
 		}
-		u.VisibleAfter = r.VisibleAfter
 	}
-	u.End = time.Now()
 	c.rec.Update(u)
 }
 
 func (c *client) delete(receipt string) {
 	start := time.Now()
-	a, err := c.do("DELETE", "/queues/"+queue+"/messages/"+receipt, "")
-	if errors.Is(err, errNotSent) {
+	err := c.to().Delete(queue, receipt)
+	if notSent(err) {
 		return
 	}
-	o := c.outcome("delete", a, err)
+	o := c.outcome("delete", err)
 	c.rec.Delete(history.Delete{Receipt: receipt, Start: start, End: time.Now(), Outcome: o})
 }

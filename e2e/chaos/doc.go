@@ -1,6 +1,6 @@
-// Package chaos kills the real server, again and again, while clients publish,
-// receive, extend, give back, delete and abandon messages, and then asks
-// package history whether every promise was kept.
+// Package chaos kills the real server, again and again, while clients of all
+// faces publish, receive, extend, give back, delete and abandon messages, and
+// then asks package history whether every promise was kept.
 //
 //	make chaos ROUNDS=100
 //

@@ -59,6 +59,9 @@ type Client interface {
 	// Return gives a delivered message back, to be visible after a delay in
 	// seconds.
 	Return(queue, receipt string, delay int) error
+	// Until is when the message of the last Extend or Return that worked is
+	// visible again; zero if the face does not tell.
+	Until() time.Time
 	// Delete deletes a delivered message.
 	Delete(queue, receipt string) error
 	// Drop ends the connection as a process does that is killed. The client may

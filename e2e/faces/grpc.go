@@ -27,7 +27,10 @@ var GRPC = Face{
 type grpcConn struct {
 	server *server.Server
 	conn   *grpc.ClientConn
+	until  time.Time
 }
+
+func (c *grpcConn) Until() time.Time { return c.until }
 
 // stub connects if it must. What it is used for is never tried again by
 // gRPC once it may have been sent.
@@ -189,9 +192,10 @@ func (c *grpcClient) Wait(queue string, w Want) (*Waiting, error) {
 func (c *grpcClient) Extend(queue, receipt string, seconds int) error {
 	return c.call(func(ctx context.Context, stub queuev1.QueueServiceClient) error {
 		n := int32(seconds)
-		_, err := stub.UpdateMessage(ctx, &queuev1.UpdateMessageRequest{
+		r, err := stub.UpdateMessage(ctx, &queuev1.UpdateMessageRequest{
 			QueueId: queue, MessageReceipt: receipt, UpdateMessageDetails: &queuev1.UpdateMessageDetails{VisibilityInSeconds: &n},
 		})
+		c.until = r.GetUpdatedMessage().GetVisibleAfter().AsTime()
 		return err
 	})
 }

@@ -22,7 +22,10 @@ var REST = Face{
 type restClient struct {
 	server *server.Server
 	conn   *rest.Conn
+	until  time.Time
 }
+
+func (c *restClient) Until() time.Time { return c.until }
 
 func (c *restClient) Drop() {
 	if c.conn != nil {
@@ -180,7 +183,11 @@ func (c *restClient) Wait(queue string, w Want) (*Waiting, error) {
 }
 
 func (c *restClient) Extend(queue, receipt string, seconds int) error {
-	return c.do(http.MethodPut, "/queues/"+url.PathEscape(queue)+"/messages/"+url.PathEscape(receipt), fmt.Sprintf(`{"visibilityInSeconds":%d}`, seconds), nil)
+	var r struct{ VisibleAfter time.Time }
+	path := "/queues/" + url.PathEscape(queue) + "/messages/" + url.PathEscape(receipt)
+	err := c.do(http.MethodPut, path, fmt.Sprintf(`{"visibilityInSeconds":%d}`, seconds), &r)
+	c.until = r.VisibleAfter
+	return err
 }
 
 func (c *restClient) Return(queue, receipt string, delay int) error {

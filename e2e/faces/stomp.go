@@ -198,6 +198,8 @@ func (c *stompClient) Return(_, receipt string, _ int) error {
 	return err
 }
 
+func (c *stompClient) Until() time.Time { return time.Time{} }
+
 func (c *stompClient) Delete(_, receipt string) error {
 	_, err := c.do("ACK", nil, "id", receipt)
 	return err

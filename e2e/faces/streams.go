@@ -3,7 +3,6 @@ package faces
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
@@ -104,7 +103,7 @@ func (c *streamsClient) consumer(s subscription) (*consumer, error) {
 	}
 	u, err := openConsumer(c.ctx, stub, s, 0)
 	if err != nil {
-		return nil, err
+		return nil, c.ended(s, err)
 	}
 	r, err := u.next(rest.Timeout)
 	if err == nil && r.GetSubscribed().GetQueueId() == "" {
@@ -257,6 +256,7 @@ func (c *streamsClient) settle(queue string, s *queuev1.Settlement) error {
 	if e := r.GetSettled()[0].GetError(); e != nil {
 		return &Refusal{e.GetCode(), e.GetMessage()}
 	}
+	c.until = r.GetSettled()[0].GetVisibleAfter().AsTime()
 	return nil
 }
 
@@ -270,20 +270,4 @@ func (c *streamsClient) Return(queue, receipt string, delay int) error {
 
 func (c *streamsClient) Delete(queue, receipt string) error {
 	return c.settle(queue, &queuev1.Settlement{Receipt: receipt, Action: queuev1.Settlement_ACKNOWLEDGE})
-}
-
-// Finish closes the client's side of the publishing stream, which must end
-// with OK.
-func (c *streamsClient) Finish() error {
-	if c.publisher == nil {
-		return nil
-	}
-	defer func() { c.publisher = nil }()
-	if err := c.publisher.CloseSend(); err != nil {
-		return err
-	}
-	if _, err := c.publisher.Recv(); !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
 }

@@ -92,6 +92,7 @@ type checker struct {
 type origin struct {
 	attempts []*Publish
 	ids      []int64 // under which it was acknowledged or delivered, each once
+	acked    bool    // without being told an id
 }
 
 // message is one id.
@@ -131,7 +132,9 @@ func (c *checker) read() {
 			c.byContent[p.Content] = o
 		}
 		o.attempts = append(o.attempts, p)
-		if p.Outcome == Done {
+		if p.Outcome == Done && p.ID == 0 {
+			o.acked = true
+		} else if p.Outcome == Done {
 			m := c.message(p.ID)
 			if m.origin != nil && m.origin != o {
 				c.broken(Once, m, "two publishes got this id")
@@ -218,6 +221,9 @@ func (c *checker) origins() {
 		if len(o.ids) > stored {
 			c.broken(Once, nil, "%.40q is stored as %v, after %d attempts of which %d may count", content, o.ids, len(o.attempts), stored)
 		}
+		if o.acked && len(o.ids) == 0 {
+			c.broken(Kept, nil, "%.40q was acknowledged and is never seen", content)
+		}
 	}
 	for _, m := range c.messages {
 		if m.origin == nil || len(m.leases) == 0 {
@@ -251,7 +257,7 @@ func (o *origin) first() time.Time {
 func (c *checker) rising() {
 	var starts, ends []*Publish
 	for _, o := range c.byContent {
-		if len(o.attempts) == 1 && o.attempts[0].Outcome == Done {
+		if len(o.attempts) == 1 && o.attempts[0].Outcome == Done && o.attempts[0].ID != 0 {
 			starts = append(starts, o.attempts[0])
 		}
 	}

@@ -89,6 +89,17 @@ func TestCheck(t *testing.T) {
 			h.Deliveries = slices.DeleteFunc(h.Deliveries, func(d Delivery) bool { return d.ID == 4 })
 			h.Before.Visible, h.Before.Bytes = 1, 1
 		}, Kept},
+		{"acknowledged message without an id is gone", func(h *History) {
+			h.Publishes[5].Outcome = Done
+		}, Kept},
+		{"acknowledged without an id, and there", func(h *History) {
+			h.Publishes[4].ID, h.Publishes[4].Expire = 0, time.Time{}
+		}, ""},
+		{"acknowledged without an id, and stored twice", func(h *History) {
+			h.Publishes[4].ID = 0
+			h.Deliveries = append(h.Deliveries, delivery(drain+4, 60, 9, "d", 1))
+			h.Before.Visible, h.Before.Bytes = 3, 3
+		}, Once},
 		{"message seen once is gone, though its publish had no answer", func(h *History) {
 			h.Deliveries = append(h.Deliveries, delivery(30, 5, 5, "e", 1))
 		}, Kept},

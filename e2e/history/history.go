@@ -54,7 +54,7 @@ type Publish struct {
 	Delay      time.Duration
 	Start, End time.Time
 	Outcome    Outcome
-	ID         int64     // when Done
+	ID         int64     // when Done; 0: not told
 	Expire     time.Time // when Done
 }
 
