@@ -13,6 +13,9 @@ FUZZTIME ?= 20s
 BENCH    ?= .
 # How often `make chaos` kills the server.
 ROUNDS   ?= 50
+# Which field case `make field` runs, and how long its load lasts.
+CASE     ?= Beats
+MINUTES  ?= 30
 # What `make breaking` compares with.
 AGAINST  ?= .git\#ref=HEAD
 
@@ -50,6 +53,10 @@ e2e: ## the tests that drive the real binary
 .PHONY: chaos
 chaos: ## kill the server ROUNDS times under load and judge what its clients saw (SEED=... repeats)
 	cd e2e && ROUNDS=$(ROUNDS) SEED=$(SEED) $(GO) test ./chaos -run TestKill -count=1 -v -timeout 0
+
+.PHONY: field
+field: ## a field case that takes minutes (CASE=Beats: heart-beats; CASE=Head: a long load, MINUTES=...)
+	cd e2e && $(GO) vet -tags field ./field && MINUTES=$(MINUTES) $(GO) test -tags field ./field -run 'Test$(CASE)' -count=1 -v -timeout 0
 
 .PHONY: race
 race: ## the tests of the root module under the race detector

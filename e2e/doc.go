@@ -6,11 +6,13 @@
 //
 //	ocisdk    the official OCI Go SDK through everything
 //	wire      the octets of REST, and clients that vanish
+//	faces     one table of scenarios over REST, gRPC, its streams and STOMP
 //	chaos     kill -9 under load (make chaos ROUNDS=100)
+//	field     field cases that take minutes (make field), no tests
 //	examples  the programs that the README shows
 //	grpcurl   grpcurl and grpc-health-probe, which know what reflection tells them
 //	python    stomp.py through STOMP 1.0, 1.1 and 1.2
 //
-// They stand on server, which starts, kills and restarts servers, on rest, a
-// client that hides nothing, and on history, which judges what clients saw.
+// They stand on server, which starts, kills and restarts servers, on rest and
+// stomp, clients that hide nothing, and on history, which judges what clients saw.
 package e2e
