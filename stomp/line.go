@@ -43,7 +43,7 @@ func (l *line) push(a answer) uint64 {
 
 // add gives a frame its place: done, unless it is changed.
 func (l *line) add(f *frame.Frame, bytes int64) *answer {
-	a := answer{done: true, bytes: bytes}
+	a := answer{done: true, bytes: bytes + headerBytes(f)}
 	a.receipt, a.asked = f.Get("receipt")
 	l.push(a)
 	return &l.answers[len(l.answers)-1]
@@ -51,6 +51,15 @@ func (l *line) add(f *frame.Frame, bytes int64) *answer {
 
 // last is the place that was given last.
 func (l *line) last() uint64 { return l.place + uint64(l.len()-1) }
+
+// headerBytes is the memory that the headers of f share: to hold one of them,
+// the receipt, is to hold them all.
+func headerBytes(f *frame.Frame) (n int64) {
+	for i := range f.Headers {
+		n += int64(len(f.Headers[i].Name) + len(f.Headers[i].Value))
+	}
+	return n
+}
 
 // at is the answer at a place that has not left.
 func (l *line) at(place uint64) *answer { return &l.answers[l.head+int(place-l.place)] }
@@ -69,7 +78,7 @@ func (l *line) pop() answer {
 
 // wait gives a frame a place for which complete will be called.
 func (c *conn) wait(f *frame.Frame, bytes int64) (place uint64) {
-	a := answer{bytes: bytes}
+	a := answer{bytes: bytes + headerBytes(f)}
 	a.receipt, a.asked = f.Get("receipt")
 	c.mu.Lock()
 	defer c.mu.Unlock()
