@@ -12,6 +12,7 @@ import (
 	"github.com/queued-mq/queued/limits"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
+	"github.com/queued-mq/queued/stomp/frame"
 )
 
 // batch publishes by one request.
@@ -40,6 +41,12 @@ func (h *house) one() *conn {
 	}
 	h.t.Fatal("no session")
 	return nil
+}
+
+func (h *house) sessions() int {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	return len(h.server.conns)
 }
 
 func (c *conn) unsent() int64 {
@@ -169,6 +176,21 @@ func TestReceiptsNobodyReads(t *testing.T) {
 	}, "orders")
 }
 
+// What waits for its answer counts with all its headers.
+func TestUnansweredHeaders(t *testing.T) {
+	t.Parallel()
+	var l line
+	f := frame.Frame{Command: frame.Send, Headers: []frame.Header{{Name: "receipt", Value: "r"}, {Name: "k", Value: strings.Repeat("x", 4096)}}}
+	l.add(&f, 10)
+	if l.bytes < 4096 {
+		t.Errorf("%d octets", l.bytes)
+	}
+	l.pop()
+	if l.bytes != 0 {
+		t.Errorf("%d octets are left", l.bytes)
+	}
+}
+
 // A peer that reads slowly is served at its pace, if only something moves.
 func TestSlowButHonestReader(t *testing.T) {
 	t.Parallel()
@@ -253,11 +275,8 @@ func TestPanic(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		h.server.mu.Lock()
-		left := len(h.server.conns)
-		h.server.mu.Unlock()
-		if left != 0 || strings.Count(h.log.String(), "level=ERROR msg=panic") != 1 {
-			t.Errorf("%d sessions are left; %s", left, h.log)
+		if left := h.sessions(); left != 0 || strings.Count(h.log.String(), "level=ERROR msg=panic") != 1 {
+			t.Errorf("sessions are left, or no word: %d; %s", left, h.log)
 		}
 		h.put("orders", "b")
 		synctest.Wait()
@@ -269,10 +288,3 @@ func TestPanic(t *testing.T) {
 }
 
 var _ net.Conn = (*end)(nil)
-
-func del(h *house, name string) {
-	h.t.Helper()
-	if _, err := h.service.DeleteQueue(context.Background(), service.DeleteQueueRequest{QueueRef: name}); err != nil {
-		h.t.Fatal(err)
-	}
-}

@@ -71,11 +71,20 @@ func inBubbleWith(t *testing.T, o Options, l *limits.Settings, f func(h *house),
 
 func openWith(t testing.TB, o Options, l *limits.Settings, inBubble bool, queues ...string) *house {
 	t.Helper()
-	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: 1 << 20})
+	return openHouse(t, o, l, inBubble, true, queues...)
+}
+
+func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bool, queues ...string) *house {
+	t.Helper()
+	memtable := int64(1 << 20)
+	if !checked {
+		memtable = 64 << 20
+	}
+	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: memtable})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Open(st, broker.Options{Limits: l, Checked: true})
+	b, err := broker.Open(st, broker.Options{Limits: l, Checked: checked})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +116,7 @@ func openWith(t testing.TB, o Options, l *limits.Settings, inBubble bool, queues
 	go func() { served <- h.server.Serve(ln) }()
 	t.Cleanup(func() {
 		h.server.Close()
-		for _, err := range []error{<-served, b.Close(), st.Close()} {
+		for _, err := range []error{<-served, b.Close(), st.Check(), st.Close()} {
 			if err != nil {
 				t.Error(err)
 			}
