@@ -30,7 +30,7 @@ func (c *conn) connect(f *frame.Frame) error {
 
 	c.version = version
 	c.dec.SetVersion(version)
-	c.dec.SetLimits(frame.Limits{Body: c.server.o.MessageBytes})
+	c.dec.SetLimits(frame.Limits{Body: c.server.o.MessageBytes, HeaderLine: lineBytes})
 	c.in.until, c.in.patience = time.Time{}, patience(expect)
 
 	server := "queued"

@@ -44,6 +44,10 @@ const (
 	subscriptions = 256
 	receiptBytes  = 1024 // of a receipt header
 
+	// A header line as it arrives: a property of the longest name and value, if
+	// each octet of the value is spelled with two.
+	lineBytes = 64 + 1 + 2*4096
+
 	unsentBytes     = 1 << 20 // beyond it subscriptions take nothing
 	unsentAnswers   = 2 << 20 // beyond it the reader stops
 	unansweredCount = 1024    // beyond either the reader stops
