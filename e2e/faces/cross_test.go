@@ -2,6 +2,7 @@ package faces
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -186,6 +187,35 @@ func TestNamesOfHeaders(t *testing.T) {
 					t.Errorf("properties (-want +got):\n%s", diff)
 				}
 				x.must(x.Delete(x.queue, d.Receipt))
+			})
+		}
+	}
+}
+
+// TestLargeProperties: a message may be properties almost alone. STOMP cannot
+// publish so many (a frame has 32 KiB of headers at most) but delivers them.
+func TestLargeProperties(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t, "--limits-profile", "unthrottled")
+	m := Message{Body: []byte("x"), Channel: "c", Properties: map[string]string{"is": "large"}}
+	for i := range 62 {
+		m.Properties[fmt.Sprint("p", i)] = strings.Repeat(":", 4096)
+	}
+	for _, from := range All {
+		for _, to := range append(slices.Clone(All), goSTOMP) {
+			t.Run(from.Name+" to "+to.Name, func(t *testing.T) {
+				t.Parallel()
+				x := newStage(t, s, to, settings{visibility: long})
+				sender := from.Dial(s)
+				defer sender.Drop()
+				_, err := sender.Publish(x.queue, "", m)
+				if from.Name == "STOMP" {
+					x.refused("PayloadTooLarge", err)
+					x.holds(0, 0, 0, 0)
+					return
+				}
+				x.must(err)
+				compare(t, m, x.get(1, Want{})[0])
 			})
 		}
 	}

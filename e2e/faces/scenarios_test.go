@@ -274,6 +274,7 @@ var scenarios = []scenario{
 		x.put(Message{Body: make([]byte, most-6), Channel: "large", Properties: map[string]string{"name": "xy"}})
 		x.put(Message{Body: []byte("x"), Properties: properties(64)})
 		x.put(Message{Body: []byte("x"), Properties: map[string]string{strings.Repeat("n", 64): strings.Repeat("v", 4096)}})
+		x.put(Message{Body: []byte("x"), Properties: map[string]string{strings.Repeat("n", 64): strings.Repeat("\\", 4096)}}) // spelled longer
 		x.put(Message{Body: []byte("x"), Channel: strings.Repeat("c", 64)})
 		for _, tt := range []struct {
 			what, code string
@@ -310,7 +311,7 @@ var scenarios = []scenario{
 				x.Errorf("%s: %v, want InvalidParameter", what, err)
 			}
 		}
-		x.holds(4, 0, 0, 0) // nothing of it is there
+		x.holds(5, 0, 0, 0) // nothing of it is there
 		// And it is of use still.
 		d := x.get(1, Want{Channel: "large"})[0]
 		if !bytes.Equal(d.Body, make([]byte, most-6)) {
