@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/queued-mq/queued/limits"
 	"github.com/queued-mq/queued/service"
@@ -22,7 +23,9 @@ func BenchmarkSend(b *testing.B) {
 			h := openUnchecked(b, "orders")
 			var peers []*peer
 			for range connections {
-				peers = append(peers, h.connect("1.2"))
+				p := h.connect("1.2")
+				p.net.SetReadDeadline(time.Time{})
+				peers = append(peers, p)
 			}
 			const batch = 50
 			frames := []byte(strings.Repeat("SEND\ndestination:orders\ncontent-length:100\nreceipt:r\n\n"+strings.Repeat("x", 100)+"\x00", batch))
@@ -75,6 +78,7 @@ func BenchmarkDeliver(b *testing.B) {
 		h.batch("orders", messages...)
 	}
 	p := h.connect("1.2")
+	p.net.SetReadDeadline(time.Time{})
 	b.ReportAllocs()
 	b.ResetTimer()
 	p.send("SUBSCRIBE\ndestination:orders\nid:1\nprefetch-count:1000\n\n^@")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -440,7 +439,7 @@ func (pl *play) compare(f *heard, line string, fail func(string, ...any)) {
 	name, value, _ := strings.Cut(line, ":")
 	got, there := f.header[name]
 	if !there || value != "*" && got != value {
-		fail("%s has %s:%q (there: %v), want %q; %q", f.command, name, got, there, value, slices.Sorted(maps.Keys(f.header)))
+		fail("%s has %s:%q (there: %v), want %q; %.300v", f.command, name, got, there, value, f.header)
 	}
 	if n := count(f.order, name); n > 1 {
 		fail("%s has %s %d times", f.command, name, n)
