@@ -119,6 +119,34 @@ func compare(t *testing.T, m Message, d Delivery) {
 	}
 }
 
+// TestReceiptsCross: the receipt that one face gave is good over any other.
+func TestReceiptsCross(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t, "--limits-profile", "unthrottled")
+	for _, from := range All {
+		for _, to := range All {
+			t.Run(from.Name+" to "+to.Name, func(t *testing.T) {
+				t.Parallel()
+				x := newStage(t, s, from, settings{visibility: 2})
+				other := to.Dial(s)
+				defer other.Drop()
+				x.put(Text("a"))
+				d := x.one("a", 1, Want{})
+				if to.Lacks[Extend] == "" {
+					x.must(other.Extend(x.queue, d.Receipt, long))
+					lapse(d)
+					x.holds(0, 1, 0, 0)
+				}
+				x.must(other.Return(x.queue, d.Receipt, 0))
+				d = x.one("a", 2, Want{Visibility: long})
+				x.must(other.Delete(x.queue, d.Receipt))
+				x.must(x.Delete(x.queue, d.Receipt)) // it is gone
+				x.holds(0, 0, 0, 0)
+			})
+		}
+	}
+}
+
 // TestContentType: the content-type of a SEND comes back over STOMP, and is no
 // property anywhere.
 func TestContentType(t *testing.T) {

@@ -196,6 +196,19 @@ var scenarios = []scenario{
 		x.must(x.Delete(x.queue, d.Receipt))
 		x.holds(0, 0, 0, 0)
 	}},
+	{"lost connection", settings{visibility: 2}, nil, func(x *stage) {
+		x.put(Text("a"))
+		d := x.one("a", 1, Want{})
+		x.Drop()
+		x.get(0, Want{Limit: 1}) // its consumer may be at work on it
+		again := x.one("a", 2, Want{Visibility: long})
+		if time.Now().Before(d.VisibleAfter) {
+			x.Error("it came before its visibility had ended")
+		}
+		x.Drop()
+		x.must(x.Delete(x.queue, again.Receipt)) // and may still say so
+		x.holds(0, 0, 0, 0)
+	}},
 	{"dead letters", settings{visibility: 1, dead: 1}, nil, func(x *stage) {
 		x.put(Message{Body: []byte("poison"), Channel: "ward-3", Properties: map[string]string{"k": "v"}}, Text("poison too"))
 		held := x.get(1, Want{Channel: "ward-3"})
