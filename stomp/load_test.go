@@ -182,6 +182,27 @@ func TestWriterGivesUp(t *testing.T) {
 	}, "orders")
 }
 
+// In mode auto what has been written is gone then, what has not is there, and
+// what was cut in its midst comes again by itself.
+func TestWriterGivesUpAuto(t *testing.T) {
+	t.Parallel()
+	inBubble(t, Options{}, func(h *house) {
+		p := h.connect("1.2")
+		h.large("orders", 20, 30<<10)
+		p.send("SUBSCRIBE\ndestination:orders\nid:1\nvisibility:60\nprefetch-count:20\n\n^@")
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if main, _ := h.stats("orders"); main.Visible != 17 || main.InFlight != 1 {
+			t.Errorf("%+v", main)
+		}
+		time.Sleep(time.Minute)
+		if main, _ := h.stats("orders"); main.Visible != 18 {
+			t.Errorf("%+v", main)
+		}
+		h.works()
+	}, "orders")
+}
+
 // stomp-bytes-per-second slows the reading down: no time-out and no heart-beat
 // ends the session, and our beats go on.
 func TestBytesPerSecond(t *testing.T) {
@@ -430,4 +451,35 @@ func TestOmittedProperties(t *testing.T) {
 		p.closed()
 	}
 	h.works()
+}
+
+// A full disk refuses SEND by name and nothing else: what is there is delivered
+// as far as leases have room, settled, and all goes on when there is room again
+// (FC-15).
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	inBubble(t, Options{}, func(h *house) {
+		h.put("orders", "a")
+		p := h.connect("1.2")
+		p.send("SUBSCRIBE\ndestination:orders\nid:1\nack:client\n\n^@")
+		a := p.expect("MESSAGE")
+		h.disk.SetFree(0)
+		time.Sleep(time.Second)
+		other := h.connect("1.2")
+		other.send("SEND\ndestination:orders\nreceipt:r\n\nx^@")
+		other.fails(queue.InsufficientStorage, "receipt-id:r")
+		p.send("ACK\nid:" + a.header["ack"] + "\nreceipt:a\n\n^@")
+		p.expect("RECEIPT", "receipt-id:a")
+		time.Sleep(time.Hour)
+		p.silent()
+		h.disk.SetFree(1 << 40)
+		time.Sleep(time.Second)
+		other = h.connect("1.2")
+		other.send("SEND\ndestination:orders\nreceipt:r\n\nx^@")
+		other.expect("RECEIPT", "receipt-id:r")
+		if f := p.expect("MESSAGE", "delivery-count:1"); f.body != "x" {
+			t.Errorf("%q", f.body)
+		}
+		h.works()
+	}, "orders")
 }

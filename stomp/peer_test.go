@@ -29,6 +29,7 @@ type house struct {
 	server  *Server
 	wire    func() net.Conn // a new connection
 	addr    string
+	disk    *testdisk.Disk
 	log     *lines
 }
 
@@ -80,7 +81,9 @@ func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bo
 	if !checked {
 		memtable = 64 << 20
 	}
-	st, err := store.Open("data", store.Options{FS: testdisk.New(), QuietScheduler: true, MemtableBytes: memtable})
+	disk := testdisk.New()
+	disk.SetFree(1 << 40)
+	st, err := store.Open("data", store.Options{FS: disk, QuietScheduler: true, MemtableBytes: memtable})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +91,7 @@ func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, broker: b, service: service.New(b, service.Options{Limits: l}), log: &lines{}}
+	h := &house{t: t, disk: disk, broker: b, service: service.New(b, service.Options{Limits: l}), log: &lines{}}
 	for _, q := range queues {
 		h.queue(q, nil)
 	}
