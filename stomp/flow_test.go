@@ -65,18 +65,18 @@ func TestSlowReader(t *testing.T) {
 			p.send(fmt.Sprintf("SUBSCRIBE\ndestination:orders\nid:%d\nack:client\nprefetch-count:100\n\n^@", i))
 		}
 		synctest.Wait()
-		h.large("orders", 100, 200<<10)
+		h.large("orders", 60, 100<<10)
 		synctest.Wait()
 		c := h.one()
 		if n := c.unsent(); n < 1<<20 || n > 2<<20 {
 			t.Errorf("%d octets are unsent", n)
 		}
-		if main, _ := h.stats("orders"); main.InFlight > 12 {
+		if main, _ := h.stats("orders"); main.InFlight > 20 {
 			t.Errorf("leased to it: %+v", main)
 		}
 		h.works()
-		for range 100 {
-			if f := p.expect("MESSAGE", "delivery-count:1"); len(f.body) != 200<<10 {
+		for range 60 {
+			if f := p.expect("MESSAGE", "delivery-count:1"); len(f.body) != 100<<10 {
 				t.Fatal(len(f.body))
 			}
 		}

@@ -470,7 +470,7 @@ func TestFullDisk(t *testing.T) {
 		other.fails(queue.InsufficientStorage, "receipt-id:r")
 		p.send("ACK\nid:" + a.header["ack"] + "\nreceipt:a\n\n^@")
 		p.expect("RECEIPT", "receipt-id:a")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		p.silent()
 		h.disk.SetFree(1 << 40)
 		time.Sleep(time.Second)
