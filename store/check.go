@@ -2,37 +2,87 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/queued-mq/queued/queue"
 )
 
-// Check recounts the whole store and compares it with what it says of itself:
-// the counters and bounds of every lane, the rows that belong together, and
-// the highest numbers given out. It reads every row as of one commit, so it
-// may run beside commits; it changes nothing. The error tells of every
-// disorder it found, up to a bound.
-//
-// Rows of lanes that were given up wait for their removal, and are no disorder.
+// Check is Verify for those who want to know whether all is in order: the
+// error tells of every disorder that was found, up to a bound.
 func (s *Store) Check() error {
-	snap := s.db.NewSnapshot()
-	c := &check{db: snap, lanes: make(map[LaneID]*counted), removals: make(map[LaneID]bool)}
-	err := errors.Join(c.run(), snap.Close())
-	return errors.Join(append(c.wrong, err)...)
+	r, err := s.Verify()
+	if err != nil {
+		return err
+	}
+	const most = 20
+	var wrong []error
+	for _, d := range r.Differences[:min(len(r.Differences), most)] {
+		wrong = append(wrong, d)
+	}
+	return errors.Join(wrong...)
 }
 
-const mostDisorders = 20
+// Verify recounts the whole store and compares it with what it says of itself:
+// the counters and bounds of every lane, the rows that belong together, and
+// the highest numbers given out. It reads every row as of one commit, so it
+// may run beside commits; it changes nothing. An error is of the reading; what
+// is wrong stands in the report.
+//
+// Rows of lanes that were given up wait for their removal, and are no disorder.
+func (s *Store) Verify() (*Report, error) {
+	snap := s.db.NewSnapshot()
+	c := &check{
+		db: snap, lanes: make(map[LaneID]*counted), removals: make(map[LaneID]bool), queues: make(map[QueueNumber]*Queue),
+		report: &Report{Format: Format, Generation: s.gen},
+	}
+	if err := errors.Join(c.run(), snap.Close()); err != nil {
+		return nil, fmt.Errorf("verify store: %w", err)
+	}
+	c.sum()
+	return c.report, nil
+}
 
-// check is one run of Check.
+// Report is what Verify found.
+type Report struct {
+	Format      uint64
+	Generation  uint64
+	State       State
+	Lanes       []LaneReport // by queue, channels in their order
+	Removals    int          // lanes that were given up and whose rows are yet to go
+	Differences []Difference // nil: all is in order
+	More        int          // differences that were not kept
+}
+
+// LaneReport is a lane as it says of itself, and what its rows come to.
+type LaneReport struct {
+	Queue         string // display name; "" if there is no such queue
+	Counted, Have Lane
+}
+
+// Difference is one thing that is not as it should be.
+type Difference struct {
+	Key  string // of the row it is about, in words; "" if none
+	Text string
+}
+
+func (d Difference) Error() string { return d.Text }
+
+// mostDifferences bounds what a report holds of a store that is all wrong.
+const mostDifferences = 1000
+
+// check is one run of Verify.
 type check struct {
 	db       *pebble.Snapshot
 	state    State
 	lanes    map[LaneID]*counted
+	queues   map[QueueNumber]*Queue
 	removals map[LaneID]bool
-	wrong    []error
+	report   *Report
 }
 
 // counted is a lane and what its rows come to.
@@ -43,13 +93,16 @@ type counted struct {
 	after      queue.Instant // of the last message that expires in id order
 }
 
-func (c *check) found(format string, args ...any) {
-	if len(c.wrong) < mostDisorders {
-		c.wrong = append(c.wrong, fmt.Errorf(format, args...))
+// found notes something wrong with the row of that key, or with none.
+func (c *check) found(key []byte, format string, args ...any) {
+	if len(c.report.Differences) == mostDifferences {
+		c.report.More++
+		return
 	}
+	c.report.Differences = append(c.report.Differences, Difference{keyText(key), fmt.Sprintf(format, args...)})
 }
 
-// each calls f for every row of a kind.
+// each calls f for every row of a kind. What f cannot read is noted.
 func (c *check) each(kind byte, f func(k, v []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
 	if err != nil {
@@ -57,11 +110,10 @@ func (c *check) each(kind byte, f func(k, v []byte) error) error {
 	}
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		var v []byte
-		if v, err = it.ValueAndErr(); err == nil {
-			err = f(it.Key(), v)
-		}
-		if err != nil {
-			err = fmt.Errorf("check row %x: %w", it.Key(), err)
+		if v, err = it.ValueAndErr(); err != nil {
+			err = fmt.Errorf("row %s: %w", keyText(it.Key()), err)
+		} else if wrong := f(it.Key(), v); wrong != nil {
+			c.found(it.Key(), "row %s cannot be read: %v", keyText(it.Key()), wrong)
 		}
 	}
 	return errors.Join(err, it.Error(), it.Close())
@@ -76,33 +128,111 @@ func (c *check) has(key []byte) bool {
 }
 
 func (c *check) run() error {
-	err := c.each(kindStore, func(k, v []byte) error {
-		if bytes.Equal(k, stateKey) {
-			r := coder{b: v, reading: true}
-			c.state.code(&r)
-			return r.done()
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, step := range []func() error{c.readLanes, c.readMessages, c.readTimers, c.readAdmin} {
+	for _, step := range []func() error{c.readStore, c.readKinds, c.readQueues, c.readLanes, c.readMessages, c.readTimers, c.readWork, c.readTokens} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	for id, l := range c.lanes {
-		want, have := l.Lane, l.have
-		want.Cursor, want.Oldest, want.Returning, want.LastAfter = 0, 0, 0, 0
-		if want != have {
-			c.found("lane %d says %+v, and its rows come to %+v", id, want, have)
+	return nil
+}
+
+// sum compares the lanes with their rows, and makes the table.
+func (c *check) sum() {
+	c.report.State, c.report.Removals = c.state, len(c.removals)
+	for _, l := range c.lanes {
+		r := LaneReport{Counted: l.Lane, Have: l.have}
+		if q := c.queues[l.Key.Queue]; q != nil {
+			r.Queue = q.DisplayName
 		}
-		if l.due != have.Delayed || l.index != have.Indexed {
-			c.found("lane %d has %d delayed and %d indexed messages, and %d t rows and %d x rows", id, have.Delayed, have.Indexed, l.due, l.index)
+		c.report.Lanes = append(c.report.Lanes, r)
+		key := laneKey(nil, l.Key)
+		for _, n := range []struct {
+			name       string
+			says, have int64
+		}{
+			{"fresh", l.Fresh, l.have.Fresh},
+			{"returned", l.Returned, l.have.Returned},
+			{"in flight", l.InFlight, l.have.InFlight},
+			{"delayed", l.Delayed, l.have.Delayed},
+			{"indexed", l.Indexed, l.have.Indexed},
+			{"octets", l.Bytes, l.have.Bytes},
+		} {
+			if n.says != n.have {
+				c.found(key, "lane %d says %d %s, and its rows come to %d", l.ID, n.says, n.name, n.have)
+			}
+		}
+		if l.due != l.have.Delayed || l.index != l.have.Indexed {
+			c.found(key, "lane %d has %d delayed and %d indexed messages, and %d t rows and %d x rows", l.ID, l.have.Delayed, l.have.Indexed, l.due, l.index)
 		}
 	}
-	return nil
+	slices.SortFunc(c.report.Lanes, func(a, b LaneReport) int {
+		x, y := a.Counted.Key, b.Counted.Key
+		return cmp.Or(cmp.Compare(x.Queue, y.Queue), cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Group, y.Group),
+			cmp.Compare(a.Counted.ID, b.Counted.ID))
+	})
+}
+
+// readStore reads what the store says of itself.
+func (c *check) readStore() error {
+	return c.each(kindStore, func(k, v []byte) error {
+		switch name := string(k[1:]); name {
+		case "format", "generation":
+			if len(v) != 8 {
+				return errCorrupt
+			}
+		case "key":
+			if len(v) != 32 {
+				return errCorrupt
+			}
+		case "state":
+			r := coder{b: v, reading: true}
+			c.state.code(&r)
+			return r.done()
+		default:
+			c.found(k, "row %s is of no kind that is known", keyText(k))
+		}
+		return nil
+	})
+}
+
+// readKinds looks for rows between those of the kinds there are.
+func (c *check) readKinds() error {
+	it, err := c.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; {
+		k := it.Key()
+		if len(k) > 0 && bytes.IndexByte(allKinds, k[0]) >= 0 {
+			ok = it.SeekGE([]byte{k[0] + 1})
+			continue
+		}
+		c.found(k, "row %s is of no kind that is known", keyText(k))
+		ok = it.Next()
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
+var allKinds = []byte{
+	kindMessage, kindLease, kindReturned, kindDue, kindExpiry, kindLane, kindDeadLane, kindRemoval,
+	kindQueue, kindWorkRequest, kindRetryToken, kindStore,
+}
+
+func (c *check) readQueues() error {
+	return c.each(kindQueue, func(k, v []byte) error {
+		var q Queue
+		if err := parseJSON(v, &q); err != nil {
+			return err
+		}
+		if !bytes.Equal(k, queueKey(nil, q.Number)) || q.Number > c.state.Queue {
+			c.found(k, "row %s holds queue %d; the highest number given out is %d", keyText(k), q.Number, c.state.Queue)
+		}
+		if q.DeadThrough > c.state.Lane {
+			c.found(k, "queue %d has purged dead lanes up to %d; the highest number given out is %d", q.Number, q.DeadThrough, c.state.Lane)
+		}
+		c.queues[q.Number] = &q
+		return nil
+	})
 }
 
 func (c *check) readLanes() error {
@@ -112,17 +242,21 @@ func (c *check) readLanes() error {
 			return err
 		}
 		if other := c.lanes[l.ID]; other != nil {
-			c.found("lane %d is there twice: %+v and %+v", l.ID, other.Key, l.Key)
+			c.found(k, "lane %d is there twice: %+v and %+v", l.ID, other.Key, l.Key)
 		}
 		if l.ID == 0 || l.ID > c.state.Lane {
-			c.found("lane %d is above the highest number given out, %d", l.ID, c.state.Lane)
+			c.found(k, "lane %d is above the highest number given out, %d", l.ID, c.state.Lane)
 		}
 		if l.Cursor > c.state.Message {
-			c.found("the cursor of lane %d is above the highest id given out: %d, %d", l.ID, l.Cursor, c.state.Message)
+			c.found(k, "the cursor of lane %d is above the highest id given out: %d, %d", l.ID, l.Cursor, c.state.Message)
+		}
+		// Dead lanes that are not in memory are given up after their queue.
+		if c.queues[l.Key.Queue] == nil && !l.Key.Dead {
+			c.found(k, "lane %d is of queue %d, which is not there", l.ID, l.Key.Queue)
 		}
 		c.lanes[l.ID] = &counted{Lane: l, have: Lane{ID: l.ID, Key: l.Key}}
 		if l.Key.Dead && !c.has(deadLaneKey(nil, l.ID)) {
-			c.found("dead lane %d cannot be found by its number", l.ID)
+			c.found(k, "dead lane %d cannot be found by its number", l.ID)
 		}
 		return nil
 	})
@@ -135,7 +269,7 @@ func (c *check) readLanes() error {
 		}
 		id := LaneID(be.Uint64(k[1:]))
 		if l := c.lanes[id]; l == nil || !l.Key.Dead || !bytes.Equal(v, laneKey(nil, l.Key)) {
-			c.found("the number %d leads to a dead lane that is not there", id)
+			c.found(k, "the number %d leads to a dead lane that is not there", id)
 		}
 		return nil
 	})
@@ -148,8 +282,11 @@ func (c *check) readLanes() error {
 		}
 		id := LaneID(be.Uint64(k[1:]))
 		c.removals[id] = true
+		if id == 0 || id > c.state.Lane {
+			c.found(k, "lane %d, which is to be removed, is above the highest number given out, %d", id, c.state.Lane)
+		}
 		if c.lanes[id] != nil {
-			c.found("lane %d is there and to be removed", id)
+			c.found(k, "lane %d is there and to be removed", id)
 		}
 		return nil
 	})
@@ -160,7 +297,7 @@ func (c *check) readLanes() error {
 func (c *check) lane(k []byte, id LaneID) *counted {
 	l := c.lanes[id]
 	if l == nil && !c.removals[id] {
-		c.found("row %x belongs to lane %d, which is not there", k, id)
+		c.found(k, "row %s belongs to lane %d, which is not there", keyText(k), id)
 	}
 	return l
 }
@@ -195,7 +332,7 @@ func (c *check) readMessages() error {
 			return err
 		}
 		if l := c.lane(k, id); l != nil {
-			return c.message(l, message, &m, size, lease, back)
+			return c.message(k, l, message, &m, size, lease, back)
 		}
 		return nil
 	})
@@ -234,27 +371,30 @@ func (c *check) next(it *pebble.Iterator, place []byte) ([]byte, error) {
 			return v, err
 		}
 		if id, _, ok := parseRowKey(it.Key()); !ok || c.lane(it.Key(), id) != nil {
-			c.found("row %x has no message", it.Key())
+			c.found(it.Key(), "row %s has no message", keyText(it.Key()))
 		}
 	}
 	return nil, nil
 }
 
 // message counts one message and looks whether its rows agree.
-func (c *check) message(l *counted, id queue.MessageID, m *Message, size uint32, lease, back []byte) error {
+func (c *check) message(k []byte, l *counted, id queue.MessageID, m *Message, size uint32, lease, back []byte) error {
 	at := fmt.Sprintf("message %d of lane %d", id, l.ID)
 	if id == 0 || id > c.state.Message {
-		c.found("%s is above the highest id given out, %d", at, c.state.Message)
+		c.found(k, "%s is above the highest id given out, %d", at, c.state.Message)
 	}
 	if (m.Dead != nil) != l.Key.Dead {
-		c.found("%s: dead is %v, and that of its lane %v", at, m.Dead != nil, l.Key.Dead)
+		c.found(k, "%s: dead is %v, and that of its lane %v", at, m.Dead != nil, l.Key.Dead)
+	}
+	if m.Size() != int64(size) {
+		c.found(k, "%s has %d octets, and says %d", at, m.Size(), size)
 	}
 	delayed := m.DueAt != 0 && c.has(timerKey(nil, kindDue, m.DueAt, l.ID, id))
 	states := 0
 	entry := func(e Entry) {
 		e.Lease, e.Deliveries = 0, 0
 		if want := m.entry(id, size); e != want {
-			c.found("%s is %+v in its m row and %+v in the other", at, want, e)
+			c.found(k, "%s is %+v in its m row and %+v in the other", at, want, e)
 		}
 	}
 	if lease != nil {
@@ -262,11 +402,9 @@ func (c *check) message(l *counted, id queue.MessageID, m *Message, size uint32,
 		row := Lease{Entry: Entry{ID: id}}
 		r := coder{b: lease, reading: true}
 		if row.code(&r); r.done() != nil {
-			return errCorrupt
-		}
-		entry(row.Entry)
-		if row.Lease == 0 || row.Lease > c.state.Lease || row.Deliveries == 0 {
-			c.found("%s has lease %d of %d, deliveries %d", at, row.Lease, c.state.Lease, row.Deliveries)
+			c.found(rowKey(nil, kindLease, l.ID, id), "the lease of %s cannot be read: %v", at, errCorrupt)
+		} else if entry(row.Entry); row.Lease == 0 || row.Lease > c.state.Lease || row.Deliveries == 0 {
+			c.found(k, "%s has lease %d of %d, deliveries %d", at, row.Lease, c.state.Lease, row.Deliveries)
 		}
 		l.have.InFlight++
 	}
@@ -274,14 +412,12 @@ func (c *check) message(l *counted, id queue.MessageID, m *Message, size uint32,
 		states++
 		e, err := decodeReturned(id, back)
 		if err != nil {
-			return err
-		}
-		entry(e)
-		if e.Lease > c.state.Lease {
-			c.found("%s has lease %d of %d", at, e.Lease, c.state.Lease)
+			c.found(rowKey(nil, kindReturned, l.ID, id), "the v row of %s cannot be read: %v", at, err)
+		} else if entry(e); e.Lease > c.state.Lease {
+			c.found(k, "%s has lease %d of %d", at, e.Lease, c.state.Lease)
 		}
 		if id < l.Returning {
-			c.found("%s has a v row below %d, where they begin", at, l.Returning)
+			c.found(k, "%s has a v row below %d, where they begin", at, l.Returning)
 		}
 		l.have.Returned++
 	}
@@ -289,31 +425,51 @@ func (c *check) message(l *counted, id queue.MessageID, m *Message, size uint32,
 		states++
 		l.have.Delayed++
 	}
+	if states > 0 && m.DueAt == 0 && !l.Key.Dead && id > l.Cursor {
+		c.found(k, "%s was delivered, and is above the cursor, %d: it would be delivered as a fresh one", at, l.Cursor)
+	}
 	switch {
 	case states > 1:
-		c.found("%s is in %d states at once: leased %v, returned %v, delayed %v", at, states, lease != nil, back != nil, delayed)
+		c.found(k, "%s is in %d states at once: leased %v, returned %v, delayed %v", at, states, lease != nil, back != nil, delayed)
 	case states == 0:
 		l.have.Fresh++
 		if id <= l.Cursor || l.Key.Dead || m.DueAt != 0 {
-			c.found("%s is in no state: the cursor is at %d, dead %v, due %d", at, l.Cursor, l.Key.Dead, m.DueAt)
+			c.found(k, "%s is in no state: the cursor is at %d, dead %v, due %d", at, l.Cursor, l.Key.Dead, m.DueAt)
 		}
 	}
 	l.have.Bytes += int64(size)
 	if m.Indexed {
 		l.have.Indexed++
 		if !c.has(timerKey(nil, kindExpiry, m.ExpireAfter, l.ID, id)) {
-			c.found("%s has no x row", at)
+			c.found(k, "%s has no x row", at)
 		}
 		return nil
 	}
 	if id < l.Oldest {
-		c.found("%s is below %d, where those that expire in order begin", at, l.Oldest)
+		c.found(k, "%s is below %d, where those that expire in order begin", at, l.Oldest)
 	}
 	if m.ExpireAfter < l.after || m.ExpireAfter > l.LastAfter {
-		c.found("%s expires at %d, out of order: before %d or after %d", at, m.ExpireAfter, l.after, l.LastAfter)
+		c.found(k, "%s expires at %d, out of order: before %d or after %d", at, m.ExpireAfter, l.after, l.LastAfter)
 	}
 	l.after = m.ExpireAfter
 	return nil
+}
+
+// head is the message of a timer row.
+func (c *check) head(t Timer) (m Message, there bool, err error) {
+	v, closer, err := c.db.Get(rowKey(nil, kindMessage, t.Lane, t.ID))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	r := coder{b: v, reading: true}
+	var size uint32
+	if m.codeHead(&r, &size); r.bad {
+		m = Message{} // noted already
+	}
+	return m, true, closer.Close()
 }
 
 func (c *check) readTimers() error {
@@ -325,18 +481,28 @@ func (c *check) readTimers() error {
 			}
 			l := c.lane(k, t.Lane)
 			if kind == kindDue && t.At < c.state.DueFrom {
-				c.found("row %x is before %d, where they begin", k, c.state.DueFrom)
+				c.found(k, "row %s is before %d, where they begin", keyText(k), c.state.DueFrom)
 			}
 			if l == nil {
 				return nil
 			}
+			m, there, err := c.head(t)
+			if err != nil {
+				return err
+			}
 			if kind == kindDue {
 				l.due++
+				if !there || m.DueAt != t.At {
+					c.found(k, "row %s has no message that is due then", keyText(k))
+				}
 				return nil
 			}
 			l.index++
+			if !there || !m.Indexed || m.ExpireAfter != t.At {
+				c.found(k, "row %s has no message that expires then", keyText(k))
+			}
 			if t.At < c.state.ExpiryFrom {
-				c.found("row %x is before %d, where they begin", k, c.state.ExpiryFrom)
+				c.found(k, "row %s is before %d, where they begin", keyText(k), c.state.ExpiryFrom)
 			}
 			return nil
 		})
@@ -347,22 +513,9 @@ func (c *check) readTimers() error {
 	return nil
 }
 
-// readAdmin looks at the rows that come in pairs.
-func (c *check) readAdmin() error {
-	err := c.each(kindQueue, func(k, v []byte) error {
-		var q Queue
-		if err := parseJSON(v, &q); err != nil {
-			return err
-		}
-		if !bytes.Equal(k, queueKey(nil, q.Number)) || q.Number > c.state.Queue {
-			c.found("row %x holds queue %d; the highest number given out is %d", k, q.Number, c.state.Queue)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = c.each(kindWorkRequest, func(k, v []byte) error {
+// readWork looks at the rows of work requests, which come in pairs.
+func (c *check) readWork() error {
+	return c.each(kindWorkRequest, func(k, v []byte) error {
 		switch {
 		case len(k) >= 2 && k[1] == 1:
 			var w queue.WorkRequest
@@ -370,23 +523,32 @@ func (c *check) readAdmin() error {
 				return err
 			}
 			if !bytes.Equal(k, workKey(nil, w.AcceptedAt, w.ID)) || !c.has(workIDKey(nil, w.ID)) {
-				c.found("row %x holds work request %q, which cannot be found by its id", k, w.ID)
+				c.found(k, "row %s holds work request %q, which cannot be found by its id", keyText(k), w.ID)
 			}
 		case len(k) >= 2 && k[1] == 2 && len(v) == 8:
 			if !c.has(workKey(nil, queue.Instant(be.Uint64(v)), string(k[2:]))) {
-				c.found("work request %q is not there", k[2:])
+				c.found(k, "work request %q is not there", k[2:])
 			}
 		default:
 			return errCorrupt
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// readTokens looks at the rows of retry tokens, which come in pairs.
+func (c *check) readTokens() error {
 	return c.each(kindRetryToken, func(k, v []byte) error {
-		if len(k) < 2 || k[1] == 1 { // of an hour; one that was used again since has two
+		switch {
+		case len(k) > 10 && k[1] == 1:
+			if scope, token, ok := cut(k[10:]); !ok {
+				return errCorrupt
+			} else if !c.has(tokenKey(nil, scope, token)) {
+				c.found(k, "row %s has no retry token", keyText(k))
+			}
 			return nil
+		case len(k) < 2 || k[1] != 2:
+			return errCorrupt
 		}
 		scope, token, ok := cut(k[2:])
 		t := RetryToken{Scope: scope, Token: token}
@@ -395,7 +557,7 @@ func (c *check) readAdmin() error {
 			return errCorrupt
 		}
 		if !c.has(tokenHourKey(nil, t.hour(), scope, token)) {
-			c.found("the retry token %x is in no hour: it would stay for ever", k)
+			c.found(k, "the retry token %x is in no hour: it would stay for ever", k)
 		}
 		return nil
 	})

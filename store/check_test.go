@@ -12,9 +12,11 @@ import (
 
 // orderly is a store with a message in each state, a lane that is being
 // removed, and one of everything else.
-func orderly(t testing.TB) *Store {
+func orderly(t testing.TB) *Store { return orderlyOn(t, nil) }
+
+func orderlyOn(t testing.TB, disk vfs.FS) *Store {
 	t.Helper()
-	s := open(t, nil)
+	s := open(t, disk)
 	at := exampleAt
 	key, dead := LaneKey{Queue: 1, Channel: "eu"}, LaneKey{Queue: 1, Dead: true, Channel: "eu"}
 	entry := func(id queue.MessageID, indexed bool) Entry {
@@ -133,7 +135,31 @@ func TestCheck(t *testing.T) {
 		{"a work request that cannot be found", gone(workIDKey(nil, "wr.1")), "cannot be found by its id"},
 		{"a work request that is not there", gone(workKey(nil, at, "wr.1")), "is not there"},
 		{"a token that would stay", gone(tokenHourKey(nil, hourOf(at), "publish/1", "a")), "is in no hour"},
-		{"a damaged row", set(row('m', 6), []byte{9}), "damaged record"},
+		{"a damaged row", set(row('m', 6), []byte{9}), "row m lane 1 id 6 cannot be read: damaged record"},
+		{"a damaged lease", set(row('l', 1), []byte{1, 2}), "the lease of message 1 of lane 1 cannot be read"},
+		{"a damaged v row", set(row('v', 2), []byte{9}), "the v row of message 2 of lane 1 cannot be read"},
+		{"a damaged lane", set(laneKey(nil, LaneKey{Queue: 1, Channel: "eu"}), []byte{9}), `row c queue 1 group 0 dead false channel "eu" cannot be read`},
+		{"a damaged queue", set(queueKey(nil, 1), []byte("{")), "row q 1 cannot be read"},
+		{"a damaged work request", set(workKey(nil, at, "wr.1"), []byte{1, '{'}), `row w at 1767225600000 id "wr.1" cannot be read`},
+		{"a damaged state", set(stateKey, []byte{1}), `row s "state" cannot be read`},
+		{"a damaged key", set(storeKey("key"), []byte{1}), `row s "key" cannot be read`},
+		{"a key of no kind", set([]byte("y1"), nil), "row 7931 is of no kind that is known"},
+		{"a key before all kinds", set([]byte{0}, nil), "row 00 is of no kind that is known"},
+		{"a key that is too short", set([]byte("m1"), nil), "row 6d31 cannot be read"},
+		{"something unknown of the store", set(storeKey("extra"), nil), `row s "extra" is of no kind that is known`},
+		{"a wrong size", set(row('m', 6), encodeMessage(&Message{CreatedAt: at, ExpireAfter: at + 1000}, 4)), "message 6 of lane 1 has 0 octets, and says 4"},
+		{"delivered and above the cursor", func(s *Store) error {
+			return s.Commit(&ChangeSet{
+				State: State{2, at, 8, 3, 3, 1, at, at},
+				Lanes: []Lane{{ID: 1, Key: LaneKey{Queue: 1, Channel: "eu"}, Cursor: 1, Oldest: 1, Returning: 2, LastAfter: at + 1000, Fresh: 1, Returned: 1, InFlight: 1, Delayed: 2, Indexed: 1, Bytes: 20}},
+			})
+		}, "message 2 of lane 1 was delivered, and is above the cursor, 1"},
+		{"a due row of another instant", set(timerKey(nil, 't', at+501, 1, 5), nil), "row t at 1767225600501 lane 1 id 5 has no message that is due then"},
+		{"an expiry row of another instant", set(timerKey(nil, 'x', at+999, 1, 4), nil), "row x at 1767225600999 lane 1 id 4 has no message that expires then"},
+		{"a lane of no queue", gone(queueKey(nil, 1)), "lane 1 is of queue 1, which is not there"},
+		{"a removal from nowhere", set(removalKey(nil, 9), []byte{1}), "lane 9, which is to be removed, is above the highest number given out, 3"},
+		{"an hour without its token", gone(tokenKey(nil, "publish/1", "a")), `row r hour 490896 scope "publish/1" has no retry token`},
+		{"a damaged token", set(tokenKey(nil, "publish/1", "a"), []byte{9}), `row r scope "publish/1" cannot be read`},
 	} {
 		s := orderly(t)
 		if err := tt.spoil(s); err != nil {
@@ -142,6 +168,26 @@ func TestCheck(t *testing.T) {
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
+		if r, err := s.Verify(); err != nil || len(r.Differences) == 0 || r.Differences[0].Key == "" {
+			t.Errorf("%s: %+v, %v: no row is named", tt.name, r, err)
+		}
 		closed(t, s)
+	}
+}
+
+// TestVerifyIsBounded: a store that is all wrong does not fill the memory.
+func TestVerifyIsBounded(t *testing.T) {
+	s := open(t, nil)
+	b := s.db.NewBatch()
+	for id := range queue.MessageID(mostDifferences + 5) {
+		if err := b.Set(rowKey(nil, kindLease, 1, id), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Verify(); err != nil || len(r.Differences) != mostDifferences || r.More < 5 {
+		t.Errorf("%d differences and %d more, %v", len(r.Differences), r.More, err)
 	}
 }

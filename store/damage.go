@@ -110,7 +110,7 @@ func checkLog(disk vfs.FS, dir string) error {
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return err
 		}
-		sound, begins := logBlock(buf[:n], uint32(last.Num))
+		sound, begins, _ := logBlock(buf[:n], uint32(last.Num))
 		if wrong >= 0 && begins >= 0 {
 			return damaged(path, wrong, at+begins)
 		}
@@ -125,11 +125,12 @@ func checkLog(disk vfs.FS, dir string) error {
 
 // logBlock walks one block of the log of that number up to the first chunk
 // that is wrong. sound is how far it came, begins where a record begins in that
-// part, -1 if none does. It does not look behind that chunk: what stands there
+// part, -1 if none does, ends where the last one that ends there does, -1 if
+// none. It does not look behind that chunk: what stands there
 // may be what a message holds, or be left from an older log, and could be made
 // to look like a chunk.
-func logBlock(b []byte, number uint32) (sound, begins int) {
-	begins = -1
+func logBlock(b []byte, number uint32) (sound, begins, ends int) {
+	begins, ends = -1, -1
 	for sound < len(b) {
 		n, kind := chunk(b[sound:], logHead, logFull)
 		if n == 0 || binary.LittleEndian.Uint32(b[sound+7:]) != number {
@@ -139,8 +140,11 @@ func logBlock(b []byte, number uint32) (sound, begins int) {
 			begins = sound
 		}
 		sound += n
+		if kind == 0 || kind == 3 {
+			ends = sound
+		}
 	}
-	return sound, begins
+	return sound, begins, ends
 }
 
 func damaged(path string, at, next int) error {

@@ -14,7 +14,9 @@ import (
 // a start that finds no room, so that deletes and the compaction that frees
 // their space can be written.
 
-func (s *Store) ballastPath() string { return s.fs.PathJoin(s.dir, "ballast") }
+const ballastName = "ballast"
+
+func (s *Store) ballastPath() string { return s.fs.PathJoin(s.dir, ballastName) }
 
 // prepareBallast makes the file if there is room for it four times over, and
 // gives it up if there is none at all.

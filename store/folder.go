@@ -32,6 +32,11 @@ func prepareFolder(disk vfs.FS, dir string, synced bool) error {
 	if !there.Exists {
 		return syncParents(disk, dir)
 	}
+	return lookOver(disk, dir, there, synced)
+}
+
+// lookOver refuses a folder that is not ours or is damaged.
+func lookOver(disk vfs.FS, dir string, there *pebble.DBDesc, synced bool) error {
 	if there.OptionsFilename == "" {
 		return nil // a first start that did not come to its end
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/queued-mq/queued/queue"
 )
@@ -154,4 +155,49 @@ func after(prefix []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// keyText is a key in words: its kind and its fields, "" for none. One that is
+// not ours is its octets.
+func keyText(k []byte) string {
+	if len(k) == 0 {
+		return ""
+	}
+	switch k[0] {
+	case kindMessage, kindLease, kindReturned:
+		if lane, id, ok := parseRowKey(k); ok {
+			return fmt.Sprintf("%c lane %d id %d", k[0], lane, id)
+		}
+	case kindDue, kindExpiry:
+		if t, ok := parseTimerKey(k); ok {
+			return fmt.Sprintf("%c at %d lane %d id %d", k[0], t.At, t.Lane, t.ID)
+		}
+	case kindLane:
+		if l, ok := parseLaneKey(k); ok {
+			return fmt.Sprintf("c queue %d group %d dead %v channel %q", l.Queue, l.Group, l.Dead, l.Channel)
+		}
+	case kindDeadLane, kindRemoval, kindQueue:
+		if len(k) == 9 {
+			return fmt.Sprintf("%c %d", k[0], be.Uint64(k[1:]))
+		}
+	case kindWorkRequest:
+		if len(k) > 10 && k[1] == 1 {
+			return fmt.Sprintf("w at %d id %q", be.Uint64(k[2:]), k[10:])
+		}
+		if len(k) > 2 && k[1] == 2 {
+			return fmt.Sprintf("w id %q", k[2:])
+		}
+	case kindRetryToken: // without the token itself
+		if len(k) > 10 && k[1] == 1 {
+			scope, _, _ := cut(k[10:])
+			return fmt.Sprintf("r hour %d scope %q", be.Uint64(k[2:]), scope)
+		}
+		if len(k) > 2 && k[1] == 2 {
+			scope, _, _ := cut(k[2:])
+			return fmt.Sprintf("r scope %q", scope)
+		}
+	case kindStore:
+		return fmt.Sprintf("s %q", k[1:])
+	}
+	return fmt.Sprintf("%x", k)
 }

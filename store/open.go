@@ -50,10 +50,8 @@ type Store struct {
 
 var stateKey = storeKey("state")
 
-// Open opens the store in dir or makes one there. It recovers what was synced
-// before a crash; damage in the middle of a file is an error that names the
-// file, and nothing is deleted.
-func Open(dir string, o Options) (*Store, error) {
+// filled is o with what is left out.
+func (o Options) filled() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
@@ -63,6 +61,14 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }
 	}
+	return o
+}
+
+// Open opens the store in dir or makes one there. It recovers what was synced
+// before a crash; damage in the middle of a file is an error that names the
+// file, and nothing is deleted.
+func Open(dir string, o Options) (*Store, error) {
+	o = o.filled()
 	s := &Store{fs: o.FS, dir: dir, write: pebble.Sync, log: o.Logger}
 	if o.WithoutSyncs {
 		s.write = pebble.NoSync
@@ -73,6 +79,17 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.prepareBallast(o.BallastBytes); err != nil {
 		return nil, err
 	}
+	if err := s.open(o, vfs.OnDiskFull(s.fs, s.releaseBallast), false); err != nil {
+		return nil, err
+	}
+	if err := s.identify(); err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	return s, nil
+}
+
+// open opens the database on the disk.
+func (s *Store) open(o Options, disk vfs.FS, readOnly bool) error {
 	memtable := o.MemtableBytes
 	if memtable == 0 {
 		memtable = 64 << 20
@@ -86,7 +103,8 @@ func Open(dir string, o Options) (*Store, error) {
 	words := &logger{log: o.Logger, fatal: o.Fatal}
 	words.opening.Store(true)
 	po := &pebble.Options{
-		FS:                          vfs.OnDiskFull(s.fs, s.releaseBallast),
+		FS:                          disk,
+		ReadOnly:                    readOnly,
 		Cache:                       cache,
 		Merger:                      merger,
 		FormatMajorVersion:          pebble.FormatValueSeparation, // above FormatWALSyncChunks: a torn tail is told from damage
@@ -101,16 +119,13 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.QuietScheduler {
 		po.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	}
-	db, err := pebble.Open(dir, po)
+	db, err := pebble.Open(s.dir, po)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, detailed(err))
+		return fmt.Errorf("open store %s: %w", s.dir, detailed(err))
 	}
 	words.opening.Store(false)
 	s.db = db
-	if err := s.identify(); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return s, nil
+	return nil
 }
 
 // identify checks the format, or makes the first rows of a new store.
@@ -149,6 +164,12 @@ func (s *Store) identify() error {
 		}
 		return nil
 	}
+	return s.known(format)
+}
+
+// known reads what the store says of itself, whose format is as given.
+func (s *Store) known(format []byte) (err error) {
+	var found bool
 	if len(format) != 8 || be.Uint64(format) != Format {
 		return fmt.Errorf("open store: %s has format %s; this version of queued reads %d: use a newer one", s.dir, formatText(format), Format)
 	}

@@ -160,7 +160,9 @@ type Lane struct {
 }
 
 // Empty reports whether the lane holds no message.
-func (l *Lane) Empty() bool { return l.Fresh+l.Returned+l.InFlight+l.Delayed == 0 }
+func (l *Lane) Empty() bool { return l.messages() == 0 }
+
+func (l *Lane) messages() int64 { return l.Fresh + l.Returned + l.InFlight + l.Delayed }
 
 // Stats is what the lane counts.
 func (l *Lane) Stats() queue.Stats {
