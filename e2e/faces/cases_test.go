@@ -47,7 +47,8 @@ func TestGoneWaits(t *testing.T) {
 					}
 					began := time.Now()
 					d := x.one("door 12 open", 1, Want{For: 5 * time.Second})
-					if took := time.Since(began); took > time.Second {
+					// At once; the rest is for a machine that has much else to do.
+					if took := time.Since(began); took > 3*time.Second {
 						t.Errorf("round %d: the message took %v", round, took)
 					}
 					x.must(x.Delete(x.queue, d.Receipt))
