@@ -18,46 +18,52 @@ import (
 func TestGoneWaits(t *testing.T) {
 	t.Parallel()
 	for _, face := range All {
-		for _, many := range []int{1, 200} {
-			t.Run(fmt.Sprint(face.Name, " ", many), func(t *testing.T) {
-				t.Parallel()
-				s := server.Start(t, "--limits-profile", "unthrottled")
+		t.Run(face.Name, func(t *testing.T) {
+			t.Parallel()
+			s := server.Start(t, "--limits-profile", "unthrottled")
+			for _, many := range []int{1, 200} {
 				x := newStage(t, s, face, settings{visibility: long})
 				for round := range 4 {
-					gone := make([]*Waiting, many)
-					for i := range gone {
-						var err error
-						gone[i], err = x.Wait(x.queue, Want{For: patient, Visibility: long})
-						x.must(err)
-					}
-					x.eventually(10*time.Second, func() error { return waiters(x, many) })
-					if round >= 2 {
-						x.Drop()
-					}
-					for _, w := range gone {
-						w.Leave()
-					}
-					// At once too, where leaving has left when it returns.
-					if calm := round%2 == 1 || face.Name == "gRPC" || face.Name == "streams"; calm {
-						x.eventually(5*time.Second, func() error { return waiters(x, 0) })
-						x.put(Text("door 12 open"))
-						x.holds(1, 0, 0, 0)
-					} else {
-						x.put(Text("door 12 open"))
-					}
-					began := time.Now()
-					d := x.one("door 12 open", 1, Want{For: 5 * time.Second})
-					// At once; the rest is for a machine that has much else to do.
-					if took := time.Since(began); took > 3*time.Second {
-						t.Errorf("round %d: the message took %v", round, took)
-					}
-					x.must(x.Delete(x.queue, d.Receipt))
-					x.holds(0, 0, 0, 0)
-					x.eventually(5*time.Second, func() error { return waiters(x, 0) })
+					goneWaits(x, many, round)
 				}
-			})
-		}
+			}
+		})
 	}
+}
+
+// goneWaits has so many wait and go away, and then one who stays.
+func goneWaits(x *stage, many, round int) {
+	x.Helper()
+	gone := make([]*Waiting, many)
+	for i := range gone {
+		var err error
+		gone[i], err = x.Wait(x.queue, Want{For: patient, Visibility: long})
+		x.must(err)
+	}
+	x.eventually(10*time.Second, func() error { return waiters(x, many) })
+	if round >= 2 {
+		x.Drop()
+	}
+	for _, w := range gone {
+		w.Leave()
+	}
+	// At once too, where leaving has left when it returns.
+	if calm := round%2 == 1 || x.face.Name == "gRPC" || x.face.Name == "streams"; calm {
+		x.eventually(5*time.Second, func() error { return waiters(x, 0) })
+		x.put(Text("door 12 open"))
+		x.holds(1, 0, 0, 0)
+	} else {
+		x.put(Text("door 12 open"))
+	}
+	began := time.Now()
+	d := x.one("door 12 open", 1, Want{For: 5 * time.Second})
+	// At once; the rest is for a machine that has much else to do.
+	if took := time.Since(began); took > 3*time.Second {
+		x.Errorf("%d waits, round %d: the message took %v", many, round, took)
+	}
+	x.must(x.Delete(x.queue, d.Receipt))
+	x.holds(0, 0, 0, 0)
+	x.eventually(5*time.Second, func() error { return waiters(x, 0) })
 }
 
 // waiters is nil when so many wait.
@@ -73,7 +79,7 @@ func waiters(x *stage, want int) error {
 // itself, once.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	orders := [][]Face{{REST, GRPC, STOMP}, {STOMP, Streams, REST}, {Streams, STOMP, GRPC}, {GRPC, REST, Streams}}
+	orders := [][]Face{{REST, GRPC, STOMP}, {STOMP, Streams, REST}}
 	for _, workers := range orders {
 		t.Run(fmt.Sprintf("%s %s %s", workers[0].Name, workers[1].Name, workers[2].Name), func(t *testing.T) {
 			t.Parallel()

@@ -31,10 +31,11 @@ import (
 	"time"
 )
 
-// startTimeout is how long a start may take before the test gives up, and
-// stopTimeout a stop: a server that is told to stop has 10 s by default.
+// startTimeout is how long a start may take before the test gives up: many
+// tests share the disk. stopTimeout is for a stop: a server that is told to stop
+// has 10 s by default.
 const (
-	startTimeout = 30 * time.Second
+	startTimeout = time.Minute
 	stopTimeout  = 20 * time.Second
 )
 
