@@ -132,11 +132,14 @@ func (c *conn) next(f *frame.Frame) error {
 			return cause
 		}
 		if e, ok := errors.AsType[*frame.Error](err); ok {
-			code := queue.InvalidFrame
+			code, setting := queue.InvalidFrame, ""
 			if e.TooLarge {
 				code = queue.PayloadTooLarge
 			}
-			return &refusal{command: "frame", receipt: e.Receipt, asked: e.HasReceipt, err: queue.Errorf(code, "%s", e.Message)}
+			if e.Limit == "body" {
+				setting = " (limits.message-bytes)"
+			}
+			return &refusal{command: "frame", receipt: e.Receipt, asked: e.HasReceipt, err: queue.Errorf(code, "%s%s", e.Message, setting)}
 		}
 		if !errors.Is(err, errQuiet) {
 			return err
