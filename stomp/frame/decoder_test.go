@@ -357,7 +357,7 @@ func TestOpening(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for name, chunk := range chunkings {
-				var end error = io.EOF
+				end := io.EOF
 				if tt.refused != nil {
 					end = errors.New("waits for more")
 				}
