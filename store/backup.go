@@ -29,18 +29,18 @@ const (
 
 // Manifest says what a backup holds.
 type Manifest struct {
-	Backup     int           `json:"backup"`     // version of this form
-	Format     uint64        `json:"format"`     // of the store
-	Generation uint64        `json:"generation"` // of the store
-	Position   uint64        `json:"position"`   // ChangeSets that are in it
-	Now        queue.Instant `json:"now"`        // of the last of them
-	MadeAt     time.Time     `json:"madeAt"`
-	MadeBy     string        `json:"madeBy"` // version of the program
-	Queues     int           `json:"queues"`
-	Messages   int64         `json:"messages"`
-	Recounted  bool          `json:"recounted"` // Verify has read the copy; if not, messages are what counters say
-	Wrong      int           `json:"differences"`
-	Files      []BackupFile  `json:"files"`
+	Backup     int          `json:"backup"`       // version of this form
+	Format     uint64       `json:"format"`       // of the store
+	Generation uint64       `json:"generation"`   // of the store
+	Position   uint64       `json:"position"`     // ChangeSets that are in it
+	Now        time.Time    `json:"now,omitzero"` // of the last of them
+	MadeAt     time.Time    `json:"madeAt"`
+	MadeBy     string       `json:"madeBy"` // version of the program
+	Queues     int          `json:"queues"`
+	Messages   int64        `json:"messages"`
+	Recounted  bool         `json:"recounted"` // Verify has read the copy; if not, messages are what counters say
+	Wrong      int          `json:"differences"`
+	Files      []BackupFile `json:"files"`
 }
 
 // BackupFile is one file of the store in a backup.
@@ -144,7 +144,7 @@ func (m *Manifest) describe(dir string, check bool, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	m.Format, m.Generation, m.Position, m.Now = Format, s.Generation(), l.State.Position, l.State.Now
+	m.Format, m.Generation, m.Position, m.Now = Format, s.Generation(), l.State.Position, l.State.Now.Time()
 	for _, q := range l.Queues {
 		if q.State != queue.Deleted {
 			m.Queues++

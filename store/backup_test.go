@@ -61,7 +61,7 @@ func TestBackupAndRestore(t *testing.T) {
 	s := orderly(t)
 	rows := messagesOf(t, s)
 	m := backUp(t, s, "backup")
-	if m.Format != Format || m.Position != 1 || m.Now != exampleAt || m.Queues != 1 || m.Messages != 6 || !m.Recounted || m.Wrong != 0 || m.Bytes() == 0 {
+	if m.Format != Format || m.Position != 1 || m.Now != exampleAt.Time() || m.Queues != 1 || m.Messages != 6 || !m.Recounted || m.Wrong != 0 || m.Bytes() == 0 {
 		t.Errorf("the manifest is %+v", m)
 	}
 	commit(t, s, &ChangeSet{State: State{2, exampleAt, 9, 4, 4, 2, 0, 0}}) // of no concern to the backup

@@ -17,6 +17,7 @@ const adminConnections = 256
 func (s *server) admin(l *listener) (*face, error) {
 	mux := http.NewServeMux()
 	s.probes(mux)
+	mux.HandleFunc("POST /backup", s.checkpoint)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{
 		ErrorLog:            slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 		ErrorHandling:       promhttp.ContinueOnError,

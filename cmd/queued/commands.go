@@ -25,7 +25,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(serveCommand(stderr), configCommand(), versionCommand())
+	root.AddCommand(serveCommand(stderr), backupCommand(stderr), restoreCommand(stderr), verifyCommand(stderr), configCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 			if s, ok := withoutFlag(e.GetSpecifiedName()); ok {

@@ -32,13 +32,16 @@ type flags struct {
 
 // settingFlags adds every setting that may be a flag to set. What is given
 // there is only kept; load looks at it.
-func settingFlags(set *pflag.FlagSet) *flags {
+//
+// With keys only those settings are flags; the others still have their values
+// from environment and file.
+func settingFlags(set *pflag.FlagSet, keys ...string) *flags {
 	f := &flags{set: set}
 	set.SortFlags = false
 	set.StringVar(&f.file, configFlag, "", "YAML `file` with settings")
 	cfg := Default()
 	for _, s := range cfg.settings() {
-		if !s.flag() {
+		if !s.flag() || keys != nil && !slices.Contains(keys, s.key) {
 			continue
 		}
 		flag := set.VarPF(&given{setting: s}, s.key, "", s.meaning)

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,14 +26,8 @@ func lockDir(dir string) (*dirLock, error) {
 	}
 	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		holder := "another process"
-		text := make([]byte, 32)
-		n, _ := f.ReadAt(text, 0)
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n]))); err == nil {
-			holder = fmt.Sprintf("process %d", pid)
-		}
-		f.Close()
-		return nil, fmt.Errorf("data-dir %s is in use by %s; stop that one or choose another data-dir", dir, holder)
+		defer f.Close()
+		return nil, inUse{dir, holder(f)}
 	case err != nil:
 		f.Close()
 		return nil, fmt.Errorf("lock data-dir %s: %w", dir, err)
@@ -46,6 +41,36 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, fmt.Errorf("lock data-dir %s: %w", dir, err)
 	}
 	return &dirLock{f}, nil
+}
+
+// holder is the process that has the lock, "another process" if it is not told.
+func holder(f *os.File) string {
+	text := make([]byte, 32)
+	n, _ := f.ReadAt(text, 0)
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n]))); err == nil {
+		return fmt.Sprintf("process %d", pid)
+	}
+	return "another process"
+}
+
+// lockToRead keeps others from writing in dir while it is read, and changes
+// nothing there: a directory that no server has ever locked is not locked.
+func lockToRead(dir string) (release func() error, err error) {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock data-dir: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, inUse{dir, holder(f)}
+		}
+		return nil, fmt.Errorf("lock data-dir %s: %w", dir, err)
+	}
+	return f.Close, nil
 }
 
 // release lets the next process in. The file stays: if it were removed, two

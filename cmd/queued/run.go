@@ -39,7 +39,9 @@ type server struct {
 	faces   []*face
 	failed  chan error // a face that ended by itself
 	ready   atomic.Bool
-	named   bool // addresses.json is there
+	secret  string        // what `queued backup` must know
+	pinned  chan struct{} // full while a checkpoint is there
+	named   bool          // addresses.json is there
 }
 
 // serve runs the server with valid settings until ctx ends, then closes it in
@@ -47,7 +49,7 @@ type server struct {
 // calls exit, and does not return, when the store has failed or when closing
 // takes far longer than it may.
 func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer, exit func(code int)) error {
-	s := &server{cfg: cfg, log: log, exit: exit, failed: make(chan error, 4)}
+	s := &server{cfg: cfg, log: log, exit: exit, failed: make(chan error, 4), secret: newSecret(), pinned: make(chan struct{}, 1)}
 	err := s.open(ctx)
 	if err == nil {
 		err = s.announce(out)
@@ -76,8 +78,14 @@ func (s *server) open(ctx context.Context) error {
 	if s.lock, err = lockDir(s.dir); err != nil {
 		return err
 	}
+	if store.Unfinished(s.dir, nil) {
+		return unfinished(s.dir)
+	}
 	// What a killed process left would point to a server that is not there.
 	if err := os.Remove(s.addressFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.RemoveAll(s.checkpointDir()); err != nil {
 		return err
 	}
 	if s.tls, err = loadTLS(s.cfg.TLSCert, s.cfg.TLSKey); err != nil {
@@ -224,6 +232,9 @@ func (s *server) announce(out io.Writer) error {
 		}
 		served = append(served, f.name+" "+addr)
 	}
+	if err := s.writeSecret(); err != nil {
+		return err
+	}
 	if err := s.writeAddresses(addresses); err != nil {
 		return err
 	}
@@ -289,7 +300,7 @@ func (s *server) close() error {
 		errs = append(errs, s.store.Close())
 	}
 	if s.named {
-		errs = append(errs, os.Remove(s.addressFile()))
+		errs = append(errs, os.Remove(s.addressFile()), os.Remove(s.secretFile()))
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())
