@@ -21,8 +21,13 @@ func (b *Broker) Admin(ctx context.Context, f func(tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return b.submit(&b.adminQueue, &request{decide: func(g *group) error { return f(&Tx{g}) }})
+	return b.submit(&b.adminQueue, &request{what: admin(f)})
 }
+
+// admin is the decision of an Admin.
+type admin func(*Tx) error
+
+func (f admin) decide(g *group) error { return f(&Tx{g}) }
 
 // Tx is what a control-plane operation sees and changes. It is valid only
 // inside Admin.

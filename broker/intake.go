@@ -6,36 +6,78 @@ import (
 	"github.com/queued-mq/queued/queue"
 )
 
-// request is something to decide. It is decided once, in the core; when the
-// group is durable the core calls then, or wakes the goroutine that waits.
+// decision is what a request wants of the core.
+type decision interface {
+	// decide checks, then changes. Its error is the answer, and then it must
+	// have changed nothing.
+	decide(*group) error
+}
+
+// starter is whoever does not wait for the answer.
+type starter interface {
+	// answered is called by the core when the group is durable.
+	answered(error)
+}
+
+// request is a decision in its turn. It is decided once, in the core; when the
+// group is durable the core tells the starter, or wakes the goroutine that
+// waits. It lies in the value that decides, so that one piece of memory is both.
 type request struct {
-	decide    func(*group) error
+	what      decision
 	publishes bool
 	bytes     int64
 	err       error
-	then      func(error) // nil: somebody waits for done
+	starter   starter // nil: somebody waits for done
 	done      chan struct{}
+	next      *request // in the list it stands in
 }
 
 // answer tells whoever asked that the group is durable.
 func (r *request) answer() {
-	if r.then != nil {
-		r.then(r.err)
+	if r.starter != nil {
+		r.starter.answered(r.err)
 		return
 	}
 	close(r.done)
 }
 
+// requests is a list of requests, first in, first out.
+type requests struct {
+	first, last *request
+	n           int
+}
+
+func (l *requests) push(r *request) {
+	if l.last != nil {
+		l.last.next = r
+	} else {
+		l.first = r
+	}
+	l.last = r
+	l.n++
+}
+
+func (l *requests) pop() *request {
+	r := l.first
+	if l.first = r.next; l.first == nil {
+		l.last = nil
+	}
+	r.next = nil
+	l.n--
+	return r
+}
+
 // fifo is what one queue has sent and the core has not taken: publishes apart
 // from the rest, so that neither starves the other.
 type fifo struct {
-	lists [2][]*request
+	lists [2]requests
 	bytes int64
-	turn  int // whose turn it is
-	in    bool
+	turn  int   // whose turn it is
+	in    bool  // it stands in turns
+	next  *fifo // in turns
 }
 
-func (f *fifo) len() int { return len(f.lists[0]) + len(f.lists[1]) }
+func (f *fifo) len() int { return f.lists[0].n + f.lists[1].n }
 
 // kind is the list that r stands in.
 func (r *request) kind() int {
@@ -46,24 +88,40 @@ func (r *request) kind() int {
 }
 
 func (f *fifo) push(r *request) {
-	i := r.kind()
-	f.lists[i] = append(f.lists[i], r)
+	f.lists[r.kind()].push(r)
 	f.bytes += r.bytes
 }
 
 func (f *fifo) pop() *request {
-	if len(f.lists[f.turn]) == 0 {
+	if f.lists[f.turn].n == 0 {
 		f.turn = 1 - f.turn
 	}
-	list := f.lists[f.turn]
-	r := list[0]
-	list[0] = nil
-	if f.lists[f.turn] = list[1:]; len(list) == 1 {
-		f.lists[f.turn] = nil
-	}
+	r := f.lists[f.turn].pop()
 	f.bytes -= r.bytes
 	f.turn = 1 - f.turn
 	return r
+}
+
+// turns is the queues that have sent something, in turn.
+type turns struct{ first, last *fifo }
+
+func (t *turns) push(f *fifo) {
+	f.in = true
+	if t.last != nil {
+		t.last.next = f
+	} else {
+		t.first = f
+	}
+	t.last = f
+}
+
+func (t *turns) pop() *fifo {
+	f := t.first
+	if t.first = f.next; t.first == nil {
+		t.last = nil
+	}
+	f.in, f.next = false, nil
+	return f
 }
 
 // intake is everything that waits for the core. Whoever finds the core idle
@@ -73,7 +131,7 @@ type intake struct {
 	busy     bool // a group is running, or the runner has been told to run
 	closed   bool
 	own      []func(*group) // of the core itself; never refused
-	turns    []*fifo        // of queues that have something, in turn
+	turns    turns
 	bytes    int64
 	ownAfter chan struct{}
 }
@@ -106,10 +164,10 @@ func (b *Broker) submit(q *queueState, r *request) error {
 	return r.err
 }
 
-// begin hands a request to the core and does not wait: then is called by the
-// core. After an error it is not called.
-func (b *Broker) begin(q *queueState, r *request, then func(error)) error {
-	r.then = then
+// begin hands a request to the core and does not wait: who is told by the core.
+// After an error it is not.
+func (b *Broker) begin(q *queueState, r *request, who starter) error {
+	r.starter = who
 	lead, err := b.accept(q, r)
 	if lead {
 		b.run <- struct{}{}
@@ -129,7 +187,7 @@ func (b *Broker) accept(q *queueState, r *request) (lead bool, err error) {
 	f := &q.pending
 	// Each kind has its own bound, so that a flood of publishes does not keep
 	// out the deletes that would end it.
-	if err := b.limits.CheckPending(len(f.lists[r.kind()]), f.bytes, r.bytes); err != nil {
+	if err := b.limits.CheckPending(f.lists[r.kind()].n, f.bytes, r.bytes); err != nil {
 		return false, err
 	}
 	if in.bytes+r.bytes > b.limits.PendingBytesTotal {
@@ -138,8 +196,7 @@ func (b *Broker) accept(q *queueState, r *request) (lead bool, err error) {
 	in.bytes += r.bytes
 	f.push(r)
 	if !f.in {
-		f.in = true
-		in.turns = append(in.turns, f)
+		in.turns.push(f)
 	}
 	lead, in.busy = !in.busy, true
 	return lead, nil
@@ -202,7 +259,7 @@ func (b *Broker) runner() {
 func (b *Broker) more() bool {
 	b.in.mu.Lock()
 	defer b.in.mu.Unlock()
-	if len(b.in.own) > 0 || len(b.in.turns) > 0 {
+	if len(b.in.own) > 0 || b.in.turns.first != nil {
 		return true
 	}
 	b.in.busy = false
@@ -226,14 +283,13 @@ func (b *Broker) collect(own []func(*group), requests []*request) ([]func(*group
 		in.own = nil
 	}
 	var bytes int64
-	for len(in.turns) > 0 && len(requests) < groupRequests && bytes < groupBytes {
-		f := in.turns[0]
+	for in.turns.first != nil && len(requests) < groupRequests && bytes < groupBytes {
+		f := in.turns.pop()
 		r := f.pop()
 		bytes += r.bytes
 		requests = append(requests, r)
-		in.turns = in.turns[1:]
-		if f.in = f.len() > 0; f.in {
-			in.turns = append(in.turns, f)
+		if f.len() > 0 {
+			in.turns.push(f)
 		}
 	}
 	in.bytes -= bytes
@@ -252,7 +308,7 @@ func (b *Broker) group() {
 		g.mustNot(func() { f(g) }) // somebody of ours waits for it
 	}
 	for _, r := range b.requests {
-		r.err = g.protect(func() error { return r.decide(g) })
+		r.err = g.protect(func() error { return r.what.decide(g) })
 	}
 	for i := 0; i < len(g.lanes); i++ {
 		g.lanes[i].of.setReady(g.lanes[i])

@@ -36,7 +36,7 @@ func (b *Broker) Publish(ctx context.Context, r PublishRequest) ([]queue.Publish
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := b.submit(p.q, p.request()); err != nil {
+	if err := b.submit(p.q, &p.request); err != nil {
 		return nil, err
 	}
 	return p.out, nil
@@ -52,12 +52,8 @@ func (b *Broker) StartPublish(r PublishRequest, then func([]queue.Published, err
 	if err != nil {
 		return err
 	}
-	return b.begin(p.q, p.request(), func(err error) {
-		if err != nil {
-			p.out = nil
-		}
-		then(p.out, err)
-	})
+	p.then = then
+	return b.begin(p.q, &p.request, p)
 }
 
 func (b *Broker) newPublish(r PublishRequest) (*publish, error) {
@@ -72,14 +68,20 @@ func (b *Broker) newPublish(r PublishRequest) (*publish, error) {
 	if r.RetryToken != "" {
 		p.print = fingerprint(r.Messages)
 	}
+	p.request = request{what: p, publishes: true, bytes: p.size}
 	return p, nil
 }
 
-func (p *publish) request() *request {
-	return &request{decide: p.decide, publishes: true, bytes: p.size}
+func (p *publish) answered(err error) {
+	if err != nil {
+		p.out = nil
+	}
+	p.then(p.out, err)
 }
 
 type publish struct {
+	request
+	then  func([]queue.Published, error) // of StartPublish
 	q     *queueState
 	r     PublishRequest
 	size  int64
@@ -92,8 +94,9 @@ func (p *publish) decide(g *group) error {
 	if !q.q.Live() {
 		return errNoQueue
 	}
-	scope := tokenScope(q.number)
+	scope := ""
 	if p.r.RetryToken != "" {
+		scope = tokenScope(q.number)
 		done, err := p.again(g, scope)
 		if done || err != nil {
 			return err

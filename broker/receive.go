@@ -42,7 +42,8 @@ func (b *Broker) Receive(ctx context.Context, r ReceiveRequest) ([]queue.Deliver
 		return nil, err
 	}
 	x := &receive{q: q, r: r, ctx: ctx, done: make(chan struct{})}
-	if err := b.submit(q, &request{decide: x.decide}); err != nil {
+	x.turn.what = x
+	if err := b.submit(q, &x.turn); err != nil {
 		return nil, err
 	}
 	if err := b.await(x); err != nil {
@@ -132,6 +133,7 @@ func (b *Broker) deliver(x *receive) ([]queue.Delivery, error) {
 // receive is one get, waiting or not. The core and the goroutine that waits
 // for it agree by claim on who ends it.
 type receive struct {
+	turn  request
 	q     *queueState
 	r     ReceiveRequest
 	ctx   context.Context

@@ -46,7 +46,7 @@ func (b *Broker) Delete(ctx context.Context, id queue.ID, receipts []queue.Recei
 		return nil, err
 	}
 	d := b.newDeletion(q, receipts)
-	err = b.submit(q, &request{decide: d.decide})
+	err = b.submit(q, &d.request)
 	return d.results, err
 }
 
@@ -57,10 +57,13 @@ func (b *Broker) StartDelete(id queue.ID, receipts []queue.Receipt, then func([]
 		return err
 	}
 	d := b.newDeletion(q, receipts)
-	return b.begin(q, &request{decide: d.decide}, func(err error) { then(d.results, err) })
+	d.then = then
+	return b.begin(q, &d.request, d)
 }
 
 type deletion struct {
+	request
+	then    func([]error, error) // of StartDelete
 	q       *queueState
 	tokens  []visibility.Token
 	results []error
@@ -68,11 +71,14 @@ type deletion struct {
 
 func (b *Broker) newDeletion(q *queueState, receipts []queue.Receipt) *deletion {
 	d := &deletion{q: q, tokens: make([]visibility.Token, len(receipts)), results: make([]error, len(receipts))}
+	d.what = d
 	for i, r := range receipts {
 		d.tokens[i], d.results[i] = b.sealer.Open(r)
 	}
 	return d
 }
+
+func (d *deletion) answered(err error) { d.then(d.results, err) }
 
 func (d *deletion) decide(g *group) error {
 	if !d.q.q.Live() {
@@ -175,7 +181,7 @@ func (b *Broker) Update(ctx context.Context, id queue.ID, entries []VisibilityUp
 		return nil, err
 	}
 	u := b.newExtension(q, entries)
-	err = b.submit(q, &request{decide: u.decide})
+	err = b.submit(q, &u.request)
 	return u.results, err
 }
 
@@ -186,10 +192,13 @@ func (b *Broker) StartUpdate(id queue.ID, entries []VisibilityUpdate, then func(
 		return err
 	}
 	u := b.newExtension(q, entries)
-	return b.begin(q, &request{decide: u.decide}, func(err error) { then(u.results, err) })
+	u.then = then
+	return b.begin(q, &u.request, u)
 }
 
 type extension struct {
+	request
+	then    func([]VisibilityResult, error) // of StartUpdate
 	q       *queueState
 	entries []VisibilityUpdate
 	tokens  []visibility.Token
@@ -197,7 +206,8 @@ type extension struct {
 }
 
 func (b *Broker) newExtension(q *queueState, entries []VisibilityUpdate) *extension {
-	u := &extension{q, entries, make([]visibility.Token, len(entries)), make([]VisibilityResult, len(entries))}
+	u := &extension{q: q, entries: entries, tokens: make([]visibility.Token, len(entries)), results: make([]VisibilityResult, len(entries))}
+	u.what = u
 	for i, e := range entries {
 		if u.results[i].Err = e.Err; e.Err == nil {
 			u.tokens[i], u.results[i].Err = b.sealer.Open(e.Receipt)
@@ -205,6 +215,8 @@ func (b *Broker) newExtension(q *queueState, entries []VisibilityUpdate) *extens
 	}
 	return u
 }
+
+func (u *extension) answered(err error) { u.then(u.results, err) }
 
 func (u *extension) decide(g *group) error {
 	if !u.q.q.Live() {
