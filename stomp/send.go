@@ -21,8 +21,10 @@ func (c *conn) send(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	m := service.PutMessage{Content: f.Body, ChannelID: optional(d.channel)}
-	if err := c.readSend(f, &m); err != nil {
+	messages := make([]service.PutMessage, 1)
+	m := &messages[0]
+	m.Content, m.ChannelID = f.Body, optional(d.channel)
+	if err := c.readSend(f, m); err != nil {
 		return err
 	}
 	if !strings.HasSuffix(d.ref, queue.DeadSuffix) { // nothing can be sent there
@@ -31,7 +33,7 @@ func (c *conn) send(f *frame.Frame) error {
 		}
 	}
 	place := c.wait(f, int64(len(f.Body))+512)
-	c.server.service.StartPutMessages(c.ctx, service.PutMessagesRequest{QueueRef: d.ref, Messages: []service.PutMessage{m}},
+	c.server.service.StartPutMessages(c.ctx, service.PutMessagesRequest{QueueRef: d.ref, Messages: messages},
 		func(_ service.PutMessagesResponse, err error) { c.complete(place, ofOne(err)) })
 	return nil
 }
