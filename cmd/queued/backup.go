@@ -203,7 +203,17 @@ func askCheckpoint(ctx context.Context, dir string, running inUse) (end func() e
 		_ = json.Unmarshal([]byte(line), &refusal)
 		return nil, fmt.Errorf("backup: %s says: %s (%s)", running.holder, refusal.Message, resp.Status)
 	}
-	return resp.Body.Close, nil
+	return func() error {
+		err := resp.Body.Close()
+		// The server notices, and gives the space back.
+		for range 500 {
+			if _, gone := os.Stat(filepath.Join(dir, checkpointName)); gone != nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return err
+	}, nil
 }
 
 // restore makes the data directory from the backup.
