@@ -212,15 +212,3 @@ func (c *consumer) send(a *answer) error {
 	}
 	return nil
 }
-
-// deliveries are messages for the wire; they share the bodies.
-func deliveries(messages []queue.Delivery) []*queuev1.GetMessage {
-	if len(messages) == 0 {
-		return nil
-	}
-	out := make([]*queuev1.GetMessage, len(messages))
-	for i := range messages {
-		out[i] = delivery(&messages[i])
-	}
-	return out
-}

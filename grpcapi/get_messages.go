@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
@@ -31,28 +33,43 @@ func (d *data) GetMessages(ctx context.Context, r *queuev1.GetMessagesRequest) (
 	}
 	// REST says here that it will spell every body so; gRPC has octets alone.
 	base64 := service.CallerOf(ctx).Face == service.FaceREST && strings.EqualFold(r.GetContentEncoding(), "base64")
-	out := &queuev1.GetMessages{Messages: make([]*queuev1.GetMessage, len(resp.Messages))}
-	for i := range resp.Messages {
-		m := delivery(&resp.Messages[i])
-		if base64 {
+	out := &queuev1.GetMessages{Messages: deliveries(resp.Messages)}
+	if base64 {
+		for _, m := range out.Messages {
 			m.ContentEncoding = r.ContentEncoding
 		}
-		out.Messages[i] = m
 	}
 	return &queuev1.GetMessagesResponse{GetMessages: out}, nil
 }
 
-// delivery is m for the wire; it shares the body.
-func delivery(m *queue.Delivery) *queuev1.GetMessage {
-	out := &queuev1.GetMessage{
-		Id:            int64(m.ID),
-		Content:       m.Body,
-		Receipt:       string(m.Receipt),
-		DeliveryCount: int32(m.DeliveryCount),
-		VisibleAfter:  timestamp(m.VisibleAfter),
-		ExpireAfter:   timestamp(m.ExpireAfter),
-		CreatedAt:     timestamp(m.CreatedAt),
+// deliveries are messages for the wire; they share the bodies. All of them lie
+// in one piece of memory, as they come and go together.
+func deliveries(messages []queue.Delivery) []*queuev1.GetMessage {
+	if len(messages) == 0 {
+		return nil
 	}
+	all := make([]struct {
+		message                queuev1.GetMessage
+		visible, expire, since timestamppb.Timestamp
+	}, len(messages))
+	out := make([]*queuev1.GetMessage, len(messages))
+	for i := range messages {
+		m, one := &messages[i], &all[i]
+		out[i] = &one.message
+		out[i].VisibleAfter = stamp(&one.visible, m.VisibleAfter)
+		out[i].ExpireAfter = stamp(&one.expire, m.ExpireAfter)
+		out[i].CreatedAt = stamp(&one.since, m.CreatedAt)
+		fillDelivery(out[i], m)
+	}
+	return out
+}
+
+// fillDelivery fills in all but the instants.
+func fillDelivery(out *queuev1.GetMessage, m *queue.Delivery) {
+	out.Id = int64(m.ID)
+	out.Content = m.Body
+	out.Receipt = string(m.Receipt)
+	out.DeliveryCount = int32(m.DeliveryCount)
 	if m.Channel != "" || len(m.Properties) > 0 {
 		out.Metadata = &queuev1.MessageMetadata{ChannelId: optional(m.Channel)}
 		if len(m.Properties) > 0 {
@@ -70,5 +87,4 @@ func delivery(m *queue.Delivery) *queuev1.GetMessage {
 			At:            timestamp(dead.At),
 		}
 	}
-	return out
 }

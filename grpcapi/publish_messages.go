@@ -4,7 +4,6 @@ import (
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // What a stream of publishes may have under way. Beyond it nothing is read, and
@@ -145,18 +144,8 @@ func (p *publisher) answered() {
 // answer is what became of b, for the wire.
 func (b *batch) answer() *queuev1.PublishMessagesResponse {
 	resp := &queuev1.PublishMessagesResponse{Number: b.number, Error: streamError(b.err)}
-	if n := len(b.messages); b.err == nil && n > 0 {
-		all := make([]struct { // in one piece
-			put    queuev1.PutMessage
-			expire timestamppb.Timestamp
-		}, n)
-		resp.Messages = make([]*queuev1.PutMessage, n)
-		for i, m := range b.messages {
-			one := &all[i]
-			one.put.Id = int64(m.ID)
-			one.put.ExpireAfter = stamp(&one.expire, m.ExpireAfter)
-			resp.Messages[i] = &one.put
-		}
+	if b.err == nil {
+		resp.Messages = published(b.messages)
 	}
 	return resp
 }

@@ -3,6 +3,8 @@ package grpcapi
 import (
 	"context"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	queuev1 "github.com/queued-mq/queued/api/gen/queue/v1"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
@@ -27,11 +29,23 @@ func (d *data) PutMessages(ctx context.Context, r *queuev1.PutMessagesRequest) (
 	if err != nil {
 		return nil, Status(err)
 	}
-	out := &queuev1.PutMessages{Messages: make([]*queuev1.PutMessage, len(resp.Messages))}
-	for i, p := range resp.Messages {
-		out.Messages[i] = &queuev1.PutMessage{Id: int64(p.ID), ExpireAfter: timestamp(p.ExpireAfter)}
+	return &queuev1.PutMessagesResponse{PutMessages: &queuev1.PutMessages{Messages: published(resp.Messages)}}, nil
+}
+
+// published is the answer for published messages, in one piece of memory.
+func published(messages []queue.Published) []*queuev1.PutMessage {
+	all := make([]struct {
+		message queuev1.PutMessage
+		expire  timestamppb.Timestamp
+	}, len(messages))
+	out := make([]*queuev1.PutMessage, len(messages))
+	for i, m := range messages {
+		one := &all[i]
+		one.message.Id = int64(m.ID)
+		one.message.ExpireAfter = stamp(&one.expire, m.ExpireAfter)
+		out[i] = &one.message
 	}
-	return &queuev1.PutMessagesResponse{PutMessages: out}, nil
+	return out
 }
 
 // putMessages are entries of a publish for the service, which owns their
