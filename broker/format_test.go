@@ -298,6 +298,7 @@ func drained(t *testing.T, disk *testdisk.Disk) (out []string) {
 			say("%s: queue %q %s: %s", what, q.DisplayName, q.State, x.stats(q.ID))
 		}
 	}
+	time.Sleep(time.Second) // what has lapsed meanwhile is back
 	queues("opened")
 	for _, after := range []time.Duration{0, 11 * time.Hour} {
 		time.Sleep(after)
