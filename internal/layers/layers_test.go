@@ -20,7 +20,7 @@ const module = "github.com/queued-mq/queued"
 // import. They point downward: a request comes in at the top of the list and
 // is stored at its end.
 var arrows = map[string][]string{
-	"cmd/queued": {"grpcapi", "gateway", "stomp", "console", "service", "broker", "limits", "store", "auth", "queue", "api/gen/queue/v1", "api/codec", "api/openapi"},
+	"cmd/queued": {"grpcapi", "gateway", "stomp", "console", "service", "broker", "limits", "store", "auth", "queue", "api/gen/queue/v1", "api/codec", "api/openapi", "bench"},
 
 	// The faces translate, they never decide.
 	"grpcapi":      {"service", "auth", "queue", "api/gen/queue/v1"},
@@ -46,6 +46,7 @@ var arrows = map[string][]string{
 
 	// Beside the server.
 	"client":                  {"api/gen/queue/v1", "api/codec"},
+	"bench":                   {"api/gen/queue/v1", "api/codec"},
 	"api/gen/queue/v1":        {},
 	"api/codec":               {},
 	"api/openapi":             {},
@@ -74,7 +75,7 @@ var homes = map[string][]string{
 	"google.golang.org/protobuf":            {"grpcapi", "gateway", "client", "api/gen/queue/v1", "api/codec", "api/openapi", "api/openapi/cmd/openapi"},
 	"github.com/grpc-ecosystem":             {"gateway", "api/gen/queue/v1"},
 	"github.com/go-stomp":                   {"stomp"}, // a client for its tests
-	"google.golang.org/genproto/googleapis": {"grpcapi", "gateway", "client", "api/gen/queue/v1", "cmd/queued"},
+	"google.golang.org/genproto/googleapis": {"grpcapi", "gateway", "client", "bench", "api/gen/queue/v1", "cmd/queued"},
 }
 
 // pure packages import the standard library alone (and what arrows allows);
