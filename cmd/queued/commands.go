@@ -26,6 +26,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddCommand(serveCommand(stderr), backupCommand(stderr), restoreCommand(stderr), verifyCommand(stderr), configCommand(), versionCommand())
+	root.AddCommand(benchCommand(stderr))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 			if s, ok := withoutFlag(e.GetSpecifiedName()); ok {
