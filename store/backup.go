@@ -293,6 +293,13 @@ func ReadBackup(dir string, disk vfs.FS) (*Manifest, error) {
 	return &m, nil
 }
 
+// IsBackup reports whether the folder is a backup. It must not be served: what
+// it gives out since, another server may have given out too.
+func IsBackup(dir string) bool {
+	_, err := vfs.Default.Stat(vfs.Default.PathJoin(dir, backupManifest))
+	return err == nil
+}
+
 // VerifyBackup reads every file of the backup in dir and compares it with the
 // manifest.
 func VerifyBackup(dir string, disk vfs.FS) (*Manifest, error) {

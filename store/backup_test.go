@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -229,6 +230,87 @@ func TestBackupCrash(t *testing.T) {
 	}
 	if whole == 0 || whole > 6 || len(left) < 30 {
 		t.Errorf("%d of %d crashes left a whole backup", whole, len(left))
+	}
+}
+
+// TestBackupFault: any write or sync that fails is an error that tells of it,
+// leaves no manifest, and the target can be used again.
+func TestBackupFault(t *testing.T) {
+	disk := testdisk.New()
+	s := orderlyOn(t, disk)
+	if err := s.Checkpoint("checkpoint"); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; ; n++ {
+		count := 0
+		faulty := disk.Watch(func(testdisk.Step) error {
+			if count++; count == n+1 {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		_, err := CopyBackup("checkpoint", "backup", true, "", Options{FS: faulty})
+		if count <= n {
+			if n < 20 || err != nil {
+				t.Errorf("after %d faults: %v", n, err)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("fault %d: error %v", n, err)
+		}
+		// The last step is the sync of a manifest that is there.
+		if _, err := VerifyBackup("backup", disk); err == nil {
+			if err := disk.RemoveAll("backup"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestVerifyDamage: a table that cannot be read ends the recount with its name.
+func TestVerifyDamage(t *testing.T) {
+	disk := vfs.NewMem()
+	s := open(t, disk)
+	for n := range uint64(100) {
+		commit(t, s, putOne(n+1, 2000))
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	backUp(t, s, "backup")
+	closed(t, s)
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := ""
+	for _, name := range names {
+		if b, err := readFile(disk, "data/"+name); err == nil && strings.HasSuffix(name, ".sst") && len(b) > 100_000 {
+			b[50_000] ^= 1
+			f, err := disk.Create("data/"+name, vfs.WriteCategoryUnspecified)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			spoilt = name
+		}
+	}
+	r, err := OpenReadOnly("data", Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	_, err = r.Verify()
+	if err == nil || spoilt == "" || !strings.Contains(err.Error(), spoilt+" is damaged: ") {
+		t.Errorf("%s is damaged: %v", spoilt, err)
+	}
+	// And no backup is made of it that would hide that.
+	if _, err := CopyBackup("data", "second", true, "", Options{FS: disk}); err == nil {
+		t.Error("a backup was made of a damaged store")
 	}
 }
 

@@ -40,7 +40,11 @@ func (s *Store) Verify() (*Report, error) {
 		db: snap, lanes: make(map[LaneID]*counted), removals: make(map[LaneID]bool), queues: make(map[QueueNumber]*Queue),
 		report: &Report{Format: Format, Generation: s.gen},
 	}
-	if err := errors.Join(c.run(), snap.Close()); err != nil {
+	err := c.run()
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		err = fmt.Errorf("%s is damaged: %v", info.Path, info.Details)
+	}
+	if err := errors.Join(err, snap.Close()); err != nil {
 		return nil, fmt.Errorf("verify store: %w", err)
 	}
 	c.sum()
@@ -52,6 +56,7 @@ type Report struct {
 	Format      uint64
 	Generation  uint64
 	State       State
+	Queues      []Queue      // by number
 	Lanes       []LaneReport // by queue, channels in their order
 	Removals    int          // lanes that were given up and whose rows are yet to go
 	Differences []Difference // nil: all is in order
@@ -231,6 +236,7 @@ func (c *check) readQueues() error {
 			c.found(k, "queue %d has purged dead lanes up to %d; the highest number given out is %d", q.Number, q.DeadThrough, c.state.Lane)
 		}
 		c.queues[q.Number] = &q
+		c.report.Queues = append(c.report.Queues, q)
 		return nil
 	})
 }

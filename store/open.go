@@ -116,6 +116,9 @@ func (s *Store) open(o Options, disk vfs.FS, readOnly bool) error {
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
+	if readOnly { // the read that found it tells; else Fatalf does
+		po.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {}
+	}
 	if o.QuietScheduler {
 		po.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	}
