@@ -325,6 +325,11 @@ func TestBackupRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, "is not empty: it holds store", "restore", target, "--data-dir", s.dir)
+	before := hashes(t, filepath.Join(target, "store"))
+	refused(t, "is a backup; make a data directory of it by queued restore", "serve", "--data-dir", target)
+	if diff := cmp.Diff(before, hashes(t, filepath.Join(target, "store"))); diff != "" {
+		t.Error(diff)
+	}
 
 	// Damage is named.
 	if err := os.WriteFile(filepath.Join(target, "store", "OPTIONS-000003"), []byte("x"), 0o600); err != nil {
@@ -409,7 +414,7 @@ func spoil(t *testing.T, dir string) {
 // TestVerify: the table, the differences, the exit code; and no octet of the
 // folder changes.
 func TestVerify(t *testing.T) {
-	s := startServer(t, func(c *Config) { c.CreateQueue = []string{"orders"} })
+	s := startServer(t, func(c *Config) { c.CreateQueue = []string{"orders", "empty"} })
 	url := "http://" + s.rest + "/20210201/queues/orders/messages"
 	s.call(t, http.MethodPost, url, `{"messages":[{"content":"one"},{"content":"two"},{"content":"later","delayInSeconds":60}]}`, http.StatusOK)
 	s.get(t, "limit=1")
@@ -422,10 +427,11 @@ func TestVerify(t *testing.T) {
 	want := []string{
 		"QUEUE   CHANNEL  VISIBLE  IN FLIGHT  DELAYED  DEAD  BYTES STORED  BYTES COUNTED",
 		"orders  -        1        1          1        0     11            11",
+		"empty   -        0        0          0        0     0             0",
 		"total            1        1          1        0     11            11",
 		"",
 	}
-	if diff := cmp.Diff(want, lines[:4]); diff != "" || !strings.HasPrefix(lines[4], "format 1, generation 0, position ") || lines[5] != "everything is in order" {
+	if diff := cmp.Diff(want, lines[:5]); diff != "" || !strings.HasPrefix(lines[5], "format 1, generation 0, position ") || lines[6] != "everything is in order" {
 		t.Errorf("%s\n%s", diff, out)
 	}
 	if diff := cmp.Diff(before, hashes(t, s.dir)); diff != "" {

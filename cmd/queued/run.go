@@ -81,6 +81,9 @@ func (s *server) open(ctx context.Context) error {
 	if store.Unfinished(s.dir, nil) {
 		return unfinished(s.dir)
 	}
+	if store.IsBackup(s.dir) {
+		return fmt.Errorf("data-dir %s is a backup; make a data directory of it by queued restore", s.dir)
+	}
 	// What a killed process left would point to a server that is not there.
 	if err := os.Remove(s.addressFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -162,6 +163,13 @@ func findingOf(folder string, r *store.Report) *finding {
 		f.Total.Stored.add(&l.Have)
 		f.Total.Counted.add(&l.Counted)
 	}
+	for i := range r.Queues { // those that hold nothing
+		q := &r.Queues[i]
+		if q.State == queue.Active && !slices.ContainsFunc(f.Rows, func(r laneFinding) bool { return r.number == q.Number }) {
+			f.Rows = append(f.Rows, laneFinding{Queue: q.DisplayName, number: q.Number})
+		}
+	}
+	slices.SortStableFunc(f.Rows, func(a, b laneFinding) int { return cmp.Compare(a.number, b.number) })
 	for _, d := range r.Differences {
 		f.Differences = append(f.Differences, difference(d))
 	}
