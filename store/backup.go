@@ -84,7 +84,8 @@ func CopyBackup(from, target string, check bool, madeBy string, o Options) (*Man
 	}
 	m, err := copyBackup(from, target, check, madeBy, o)
 	if err != nil {
-		for _, name := range []string{backupStore, backupManifest + ".new"} { // to try again
+		// To try again; first what says that the backup is whole.
+		for _, name := range []string{backupManifest, backupManifest + ".new", backupStore} {
 			_ = o.FS.RemoveAll(o.FS.PathJoin(target, name))
 		}
 		return nil, fmt.Errorf("backup: %w", err)
