@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,6 +57,19 @@ func (r *run) makeQueues(ctx context.Context) error {
 		r.queues = append(r.queues, queue)
 	}
 	return nil
+}
+
+// deleteQueues deletes them, also when ctx is done.
+func (r *run) deleteQueues(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	var errs []error
+	for _, q := range r.queues {
+		if err := r.admin.deleteQueue(ctx, q); err != nil {
+			errs = append(errs, fmt.Errorf("delete queue %s: %w", q, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 type restAdmin struct{ *restFace }

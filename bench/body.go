@@ -26,7 +26,7 @@ type bodies struct {
 
 func newBodies(size int) *bodies {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	b := &bodies{size: size, text: make([]byte, max(1<<20, 4*size))}
+	b := &bodies{size: size, text: make([]byte, max(1<<20, 16*size))}
 	for i := range b.text {
 		b.text[i] = letters[rand.IntN(len(letters))]
 	}
@@ -40,8 +40,9 @@ func (b *bodies) append(to []byte, number uint64, meant time.Duration) []byte {
 	binary.BigEndian.PutUint64(head[8:], uint64(meant))
 	to = hex.AppendEncode(to, head[:])
 	rest := b.size - headBytes
-	// A prime, so that pieces overlap as late as can be.
-	from := int(number * 7919 % uint64(len(b.text)-rest))
+	// Behind the piece before, and a prime away, so that pieces of the next
+	// round begin elsewhere.
+	from := int(number * uint64(rest+7919) % uint64(len(b.text)-rest))
 	return append(to, b.text[from:from+rest]...)
 }
 

@@ -26,7 +26,7 @@ func (r *run) drain(ctx context.Context) error {
 		sleep(ctx, time.Millisecond)
 	}
 	cancel()
-	producers.end()
+	r.end(producers)
 	if ctx.Err() == nil && r.rec.allPublished.Load() == 0 {
 		return fmt.Errorf("nothing was published: %s", r.rec.anyError())
 	}
@@ -40,6 +40,6 @@ func (r *run) drain(ctx context.Context) error {
 	r.quiet(ctx, 24*time.Hour)
 	r.shut()
 	cancel()
-	consumers.end()
+	r.end(consumers)
 	return nil
 }

@@ -47,7 +47,8 @@ type consumer interface {
 
 // face is one way into the server.
 type face interface {
-	// producer and consumer open the session of this index to a queue.
+	// producer and consumer open the session of this index to a queue. It ends
+	// with ctx at the latest.
 	producer(ctx context.Context, index int, queue string) (producer, error)
 	consumer(ctx context.Context, index int, queue string) (consumer, error)
 	io.Closer

@@ -9,5 +9,5 @@ func (r *run) publish(ctx context.Context) {
 	producers := r.produce(stop, r.o.Batch)
 	r.window(ctx)
 	cancel()
-	producers.end()
+	r.end(producers)
 }

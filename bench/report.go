@@ -246,7 +246,11 @@ func (p *Report) WriteText(w io.Writer) error {
 	t.Flush()
 	b.WriteByte('\n')
 
-	fmt.Fprintf(t, "ms\tcount\tp50\tp90\tp99\tp99.9\tmax\t\n")
+	if p.Publish == nil && p.Settle == nil {
+		b.WriteString("no latencies\n")
+	} else {
+		fmt.Fprint(t, "ms\tcount\tp50\tp90\tp99\tp99.9\tmax\t\n")
+	}
 	for _, l := range []struct {
 		name    string
 		latency *Latency

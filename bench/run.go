@@ -29,7 +29,8 @@ type run struct {
 	numbers  atomic.Uint64
 
 	hard          context.Context // ends what is under way
-	before, after *server         // the server at both ends of the window; nil if it does not say
+	cut           context.CancelFunc
+	before, after *server // the server at both ends of the window; nil if it does not say
 	client        [2]time.Duration
 }
 
@@ -54,17 +55,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(endWait/2, cancel) })()
 
-	r := newRun(o, f, a, hard)
+	r := newRun(o, f, a, hard, cancel)
 	defer func() {
-		if o.Keep {
-			return
-		}
-		for _, q := range r.queues {
-			done, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
-			if e := a.deleteQueue(done, q); e != nil {
-				err = errors.Join(err, fmt.Errorf("delete queue %s: %w", q, e))
-			}
-			cancel()
+		if !o.Keep {
+			err = errors.Join(err, r.deleteQueues(ctx))
 		}
 	}()
 	if err := r.makeQueues(ctx); err != nil {
@@ -93,8 +87,8 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	return report, nil
 }
 
-func newRun(o Options, f face, a admin, hard context.Context) *run {
-	return &run{o: o, face: f, admin: a, rec: newRecorder(), bodies: newBodies(o.Size), channels: channelNames(o.Channels), hard: hard}
+func newRun(o Options, f face, a admin, hard context.Context, cut context.CancelFunc) *run {
+	return &run{o: o, face: f, admin: a, rec: newRecorder(), bodies: newBodies(o.Size), channels: channelNames(o.Channels), hard: hard, cut: cut}
 }
 
 // open begins the window, and shut ends it.
@@ -138,14 +132,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// workers run until stop is done; wait returns when they have ended, which
-// takes them up to endWait.
+// workers run until they are told to stop.
 type workers struct {
 	sync.WaitGroup
-	close []func()
+	close []func() // their sessions
 }
 
-func (w *workers) end() {
+// end waits for workers that have been told to stop. What a server has not
+// answered behind endWait it will not answer: then the run is cut.
+func (r *run) end(w *workers) {
+	patience := time.AfterFunc(endWait, r.cut)
+	defer patience.Stop()
 	w.Wait()
 	for _, f := range w.close {
 		f()
@@ -198,6 +195,9 @@ func (r *run) producer(stop context.Context, l *link[producer], p *pace, batch i
 		if err != nil {
 			r.rec.failed(err)
 			l.broken(made, err)
+			if r.hard.Err() != nil {
+				break
+			}
 			rest.wait(stop)
 			buffer = make([]byte, 0, batch*r.o.Size) // the session may still read the old one
 			continue
@@ -255,6 +255,9 @@ func (r *run) consumer(stop context.Context, l *link[consumer], worker int) {
 		if err != nil {
 			r.rec.failed(err)
 			l.broken(made, err)
+			if r.hard.Err() != nil {
+				return
+			}
 			rest.wait(stop)
 			continue
 		}
@@ -279,7 +282,7 @@ func (r *run) quiet(ctx context.Context, atMost time.Duration) {
 	began := time.Now()
 	last, moved := r.rec.allConsumed.Load(), time.Now()
 	for time.Since(began) < atMost && time.Since(moved) < quietWait {
-		if r.rec.allConsumed.Load() >= r.rec.allPublished.Load() {
+		if r.rec.allConsumed.Load() >= r.rec.allPublished.Load() || r.hard.Err() != nil {
 			return
 		}
 		if !sleep(ctx, 2*time.Millisecond) {

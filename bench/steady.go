@@ -17,8 +17,8 @@ func (r *run) steady(ctx context.Context) {
 	producers := r.produce(stopProducers, r.o.Batch)
 	r.window(ctx)
 	cancelProducers()
-	producers.end()
+	r.end(producers)
 	r.quiet(ctx, max(r.o.Duration, 5*time.Second))
 	cancelConsumers()
-	consumers.end()
+	r.end(consumers)
 }

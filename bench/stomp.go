@@ -36,6 +36,7 @@ type stompSession struct {
 	queue   string
 	inbox   *inbox
 	readers sync.WaitGroup
+	forget  func() bool // that the session ends with its context
 
 	writing sync.Mutex // taken before mu
 	out     []byte     // what is being written
@@ -74,11 +75,13 @@ func (f *stompFace) open(ctx context.Context, queue string, consume bool) (*stom
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
+	s.forget = context.AfterFunc(ctx, func() { _ = conn.Close() }) // it is to end
 	s.readers.Go(s.read)
 	return s, nil
 }
 
 func (s *stompSession) Close() error {
+	s.forget()
 	err := s.conn.Close()
 	s.readers.Wait()
 	return err

@@ -101,7 +101,7 @@ type publishStream struct {
 }
 
 func (f *streamFace) producer(ctx context.Context, index int, queue string) (producer, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(ctx)
 	stream, err := f.client(index).PublishMessages(ctx)
 	if err != nil {
 		cancel()
@@ -150,7 +150,7 @@ type consumeStream struct {
 }
 
 func (f *streamFace) consumer(ctx context.Context, index int, queue string) (consumer, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(ctx)
 	stream, err := f.client(index).ConsumeMessages(ctx)
 	if err != nil {
 		cancel()
