@@ -75,6 +75,11 @@ func (r *recorder) within(at time.Duration) bool {
 // instant of the window. That it ends behind the window does not matter: the
 // slowest would be missing.
 func (r *recorder) latency(worker int, k kind, began, ended time.Duration) {
+	r.latencies(worker, k, began, ended, 1)
+}
+
+// latencies records that of n operations.
+func (r *recorder) latencies(worker int, k kind, began, ended time.Duration, n int64) {
 	if !r.within(began) {
 		return
 	}
@@ -82,7 +87,7 @@ func (r *recorder) latency(worker int, k kind, began, ended time.Duration) {
 	us := min(max(int64((ended-began)/time.Microsecond), 1), longest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.h[k].RecordValue(us) // it is in range
+	_ = s.h[k].RecordValues(us, n) // it is in range
 }
 
 func (r *recorder) failed(err error) {

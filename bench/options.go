@@ -22,6 +22,7 @@ const (
 	mostChannels = 256
 	mostBytes    = 512 << 10 // of one batch
 	mostWindow   = 10_000
+	mostRate     = 10_000_000
 )
 
 // Options say what is measured, and where. Make them by Defaults.
@@ -89,8 +90,8 @@ func (o *Options) Validate() error {
 	if o.Batch*o.Size > mostBytes {
 		bad("batch x size are %d octets; a request may have %d", o.Batch*o.Size, mostBytes)
 	}
-	if o.Rate < 0 || o.Rate > 100e6 {
-		bad("rate is %v; it must be 0 (as many as can be) or up to 100 million messages a second", o.Rate)
+	if o.Rate < 0 || o.Rate > mostRate {
+		bad("rate is %v; it must be 0 (as many as can be) or up to %d messages a second", o.Rate, mostRate)
 	}
 	if o.Rate == 0 && o.Shape == "latency" {
 		bad("the shape latency needs a rate, in messages a second")

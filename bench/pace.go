@@ -35,7 +35,7 @@ func (p *pace) wait(stop context.Context) (meant time.Duration, ok bool) {
 	}
 	meant = p.due(p.next)
 	early := meant - p.rec.now()
-	if stop.Err() != nil && (early > 0 || !p.rec.within(meant) || int64(p.rec.now()-overtime) > p.rec.to.Load()) {
+	if stop.Err() != nil && (early > 0 || int64(meant) >= p.rec.to.Load() || int64(p.rec.now()-overtime) > p.rec.to.Load()) {
 		return 0, false
 	}
 	if early > 0 {
@@ -51,15 +51,25 @@ func (p *pace) wait(stop context.Context) (meant time.Duration, ok bool) {
 	return meant, true
 }
 
-// missed counts the operations that were due within the window and never begun.
-func (p *pace) missed() (n uint64) {
-	if p.interval == 0 {
+// missed counts the operations that were due within the window and never begun,
+// and records the time that they waited in vain: it is less than what they would
+// have taken, and more than nothing.
+func (p *pace) missed() (n int64) {
+	from, to := p.rec.from.Load(), p.rec.to.Load()
+	if p.interval == 0 || to <= from {
 		return 0
 	}
-	for k := p.next; int64(p.due(k)) < p.rec.to.Load(); k++ {
-		if p.rec.within(p.due(k)) {
-			n++
-		}
+	// The first operation that is due at an instant or later.
+	at := func(instant int64) int64 {
+		step := int64(p.interval) * int64(p.workers)
+		return max(0, (instant-int64(p.due(0))+step-1)/step)
+	}
+	first := max(int64(p.next), at(from))
+	n = max(at(to)-first, 0)
+	now, stride := p.rec.now(), max(n/1000, 1) // a thousand say enough
+	for k := int64(0); k < n; k += stride {
+		meant := p.due(int(first + k))
+		p.rec.latencies(p.worker, publishing, meant, now, min(stride, n-k))
 	}
 	return n
 }

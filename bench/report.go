@@ -32,7 +32,7 @@ type Report struct {
 	Published Flow `json:"published"`
 	Consumed  Flow `json:"consumed"`
 	// Missed are messages that were due by the rate and whose publishing was not
-	// begun by the end: the latencies say nothing about them.
+	// begun by the end: their latencies count until then.
 	Missed uint64 `json:"missed"`
 
 	// Latencies; null for what was not done.
@@ -199,7 +199,7 @@ func (p *Report) notes(first map[string]string) {
 		note("this is about what the limits profile oci lets through in a queue (1000 requests and 10 MiB a second): if the server has it, it is what was measured")
 	}
 	if p.Missed > 0 {
-		note("the rate was not reached: %d messages were due and not begun; their latencies are not in the figures, which are too good", p.Missed)
+		note("the rate was not reached: %d messages were due and not begun by the end; their latencies count until then and are too good", p.Missed)
 	}
 	if p.Verified.Lost == nil {
 		note("%d messages did not come before the end, and the server did not say whether it has them", p.Verified.Left)

@@ -214,7 +214,7 @@ func (r *run) producer(stop context.Context, l *link[producer], p *pace, batch i
 		}
 		r.rec.allPublished.Add(uint64(batch))
 	}
-	r.rec.missed.Add(p.missed() * uint64(batch))
+	r.rec.missed.Add(uint64(p.missed()) * uint64(batch))
 }
 
 // consume starts the consumers.
