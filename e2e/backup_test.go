@@ -14,7 +14,8 @@ import (
 	"github.com/queued-mq/queued/e2e/server"
 )
 
-// TestKilledBackup kills queued backup and queued restore at any moment. A
+// TestKilledBackup kills or interrupts queued backup and queued restore at any
+// moment, and they end at once. A
 // backup is whole or says that it is not; the server gives its checkpoint up;
 // a restore is whole or is done again.
 func TestKilledBackup(t *testing.T) {
@@ -40,7 +41,7 @@ func TestKilledBackup(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(atMost)
-		_ = cmd.Process.Kill()
+		_ = cmd.Process.Signal([]os.Signal{os.Kill, os.Interrupt}[rand.N(2)])
 		return cmd.Wait()
 	}
 	exists := func(path ...string) bool {

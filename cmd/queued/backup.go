@@ -41,6 +41,7 @@ The copy is opened and recounted, which --recount=false leaves out.`,
 		if err != nil {
 			return err
 		}
+		defer endAtOnce(cmd.Context(), stderr)()
 		if err := backUp(cmd.Context(), cfg, args[0], *recount, storeOptions(cfg, stderr), cmd.OutOrStdout()); err != nil {
 			return failure{err}
 		}
@@ -66,12 +67,22 @@ server starts there.`,
 		if err != nil {
 			return err
 		}
+		defer endAtOnce(cmd.Context(), stderr)()
 		if err := restore(cfg, args[0], storeOptions(cfg, stderr), cmd.OutOrStdout()); err != nil {
 			return failure{err}
 		}
 		return nil
 	}
 	return cmd
+}
+
+// endAtOnce has the first signal end the process. That is safe at any moment: what
+// was begun is recognised as unfinished.
+func endAtOnce(ctx context.Context, stderr io.Writer) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		fmt.Fprintf(stderr, "queued: %v\n", context.Cause(ctx))
+		os.Exit(1)
+	})
 }
 
 // oneFolder wants one argument, and says what is in it.

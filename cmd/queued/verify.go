@@ -37,6 +37,7 @@ Exit code 0: all is in order. 1: it is not, or could not be read.`,
 		if err != nil {
 			return err
 		}
+		defer endAtOnce(cmd.Context(), stderr)()
 		found, err := verify(cfg, args, storeOptions(cfg, stderr))
 		if err != nil {
 			return failure{err}
