@@ -11,5 +11,6 @@
 //
 // keys.go draws the keys, record.go the values, changeset.go the effects.
 // folder.go and damage.go look at a folder before it is opened; check.go
-// recounts a store that is open.
+// recounts a store that is open. backup.go copies one, restore.go begins
+// another from the copy, and readonly.go opens one without changing it.
 package store
