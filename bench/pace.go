@@ -44,7 +44,7 @@ func (p *pace) wait(stop context.Context) (meant time.Duration, ok bool) {
 		select {
 		case <-timer.C:
 		case <-stop.Done():
-			return 0, false
+			return p.wait(stop) // it may be due by now
 		}
 	}
 	p.next++
