@@ -19,7 +19,7 @@ type Step struct {
 // Between two calls nothing changes. So a Crash in every call, and one at the
 // end, meets all states that a loss of power can leave behind.
 func (d *Disk) Watch(before func(Step) error) vfs.FS {
-	return errorfs.Wrap(d.MemFS, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return &watched{errorfs.Wrap(d.MemFS, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		step := Step{Path: op.Path}
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
@@ -34,5 +34,61 @@ func (d *Disk) Watch(before func(Step) error) vfs.FS {
 			}
 		}
 		return before(step)
-	}))
+	})), before}
+}
+
+// watched is what errorfs makes of a disk, with an eye on files that are
+// written over: errorfs gives those out as they are, and most logs are such.
+type watched struct {
+	*errorfs.FS
+	before func(Step) error
+}
+
+func (w *watched) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := w.FS.ReuseForWrite(from, to, c) // calls before
+	if err != nil {
+		return nil, err
+	}
+	return &watchedFile{f, to, w.before}, nil
+}
+
+type watchedFile struct {
+	vfs.File
+	path   string
+	before func(Step) error
+}
+
+func (f *watchedFile) Write(b []byte) (int, error) {
+	if err := f.before(Step{Path: f.path, Data: true}); err != nil {
+		return 0, err
+	}
+	return f.File.Write(b)
+}
+
+func (f *watchedFile) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.before(Step{Path: f.path, Data: true}); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, at)
+}
+
+func (f *watchedFile) Sync() error {
+	if err := f.before(Step{Path: f.path, Sync: true}); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *watchedFile) SyncData() error {
+	if err := f.before(Step{Path: f.path, Sync: true}); err != nil {
+		return err
+	}
+	return f.File.SyncData()
+}
+
+func (f *watchedFile) SyncTo(length int64) (bool, error) {
+	if err := f.before(Step{Path: f.path, Sync: true}); err != nil {
+		return false, err
+	}
+	return f.File.SyncTo(length)
 }
