@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"hash/maphash"
+	"slices"
 
 	"github.com/queued-mq/queued/queue"
 )
@@ -10,40 +11,39 @@ import (
 // ACK once more is no failure and an ACK behind a NACK deletes nothing.
 const recentMost = 1024
 
-// recent is the receipts that were settled last, as their hashes. The zero
-// value is empty.
+// recent is the receipts that were settled last, as their hashes. They are
+// asked for only when an ACK names none that is outstanding, so they lie in a
+// plain ring. The zero value is empty.
 type recent struct {
-	seed  maphash.Seed
-	ring  []uint64
-	at    int // the oldest, once the ring is full
-	known map[uint64]bool
+	seed maphash.Seed
+	ring []uint64
+	at   int // the oldest, once the ring is full
+}
+
+func (r *recent) hash(receipt queue.Receipt) uint64 {
+	if r.ring == nil {
+		r.seed = maphash.MakeSeed()
+	}
+	return maphash.String(r.seed, string(receipt))
 }
 
 func (r *recent) add(receipt queue.Receipt) {
-	if r.known == nil {
-		r.seed, r.known = maphash.MakeSeed(), make(map[uint64]bool)
-	}
-	h := maphash.String(r.seed, string(receipt))
-	if r.known[h] {
-		return
-	}
-	r.known[h] = true
+	h := r.hash(receipt)
 	if len(r.ring) < recentMost {
 		r.ring = append(r.ring, h)
 		return
 	}
-	delete(r.known, r.ring[r.at])
 	r.ring[r.at] = h
 	r.at = (r.at + 1) % recentMost
 }
 
 // remove forgets a receipt, which was not settled after all.
 func (r *recent) remove(receipt queue.Receipt) {
-	if r.known != nil {
-		delete(r.known, maphash.String(r.seed, string(receipt))) // its hash stays in the ring for a while
+	if at := slices.Index(r.ring, r.hash(receipt)); at >= 0 {
+		r.ring[at] = 0
 	}
 }
 
 func (r *recent) has(receipt queue.Receipt) bool {
-	return r.known != nil && r.known[maphash.String(r.seed, string(receipt))]
+	return len(r.ring) > 0 && slices.Contains(r.ring, r.hash(receipt))
 }
