@@ -34,7 +34,7 @@ type target struct {
 }
 
 func start(b testing.TB) *target {
-	s := server.Start(b, "--limits-profile", "unthrottled", "--create-queue", "bench,dlq=0,visibility=600", "--log-level", "warn")
+	s := server.Start(b, "--limits-profile", "unthrottled", "--create-queue", "bench,dlq=0,visibility=600", "--log-level", "warn", "--pprof")
 	return &target{b: b, s: s, url: s.REST + "/20210201/queues/bench", client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}}}
 }
 
