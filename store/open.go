@@ -79,7 +79,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.prepareBallast(o.BallastBytes); err != nil {
 		return nil, err
 	}
-	if err := s.open(o, vfs.OnDiskFull(s.fs, s.releaseBallast), false); err != nil {
+	if err := s.open(o, vfs.OnDiskFull(markersLast{s.fs}, s.releaseBallast), false); err != nil {
 		return nil, err
 	}
 	if err := s.identify(); err != nil {
