@@ -11,9 +11,10 @@ OPENAPI := $(GO) run ./api/openapi/cmd/openapi -rules api/proto/queue/v1/gateway
 # How long `make fuzz` spends on each target, and which benchmarks run.
 FUZZTIME ?= 20s
 BENCH    ?= .
-# How often `make chaos` kills the server.
+# How often `make chaos` kills the server; how many runs `make crash` makes.
 ROUNDS   ?= 50
-# Which field case `make field` runs, and how long its load lasts.
+# Which field case `make field` runs, and how long its load lasts; how long
+# `make crash` begins new runs, if it is not told how many.
 CASE     ?= Beats
 MINUTES  ?= 30
 # What `make breaking` compares with.
@@ -54,9 +55,18 @@ e2e: ## the tests that drive the real binary
 chaos: ## kill the server ROUNDS times under load and judge what its clients saw (SEED=... repeats)
 	cd e2e && ROUNDS=$(ROUNDS) SEED=$(SEED) $(GO) test ./chaos -run TestKill -count=1 -v -timeout 0
 
+.PHONY: crash
+crash: ## crash a disk at every write of random runs, for MINUTES or ROUNDS of them, and look at what is left (SEED=... repeats)
+	$(GO) test ./broker -run '^TestCrash' -count=1 -v -timeout 0 \
+		$(if $(filter file,$(origin ROUNDS)),-crash.for $(MINUTES)m,-crash.runs $(ROUNDS)) $(if $(SEED),-crash.seed $(SEED))
+
 .PHONY: field
 field: ## a field case that takes minutes (CASE=Beats: heart-beats; CASE=Head: a long load, MINUTES=...)
 	cd e2e && $(GO) vet -tags field ./field && MINUTES=$(MINUTES) $(GO) test -tags field ./field -run 'Test$(CASE)' -count=1 -v -timeout 0
+
+.PHONY: soak
+soak: ## fill a queue to BACKLOG and drain it again for MINUTES; prints a table and plots
+	cd e2e && $(GO) vet -tags field ./field && BACKLOG=$(BACKLOG) MINUTES=$(MINUTES) $(GO) test -tags field ./field -run TestSoak -count=1 -v -timeout 0
 
 .PHONY: race
 race: ## the tests of the root module under the race detector

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
@@ -19,7 +20,8 @@ import (
 )
 
 var (
-	crashRuns = flag.Int("crash.runs", 3, "runs of the crash test, each some hundred crashes")
+	crashRuns = flag.Int("crash.runs", 2, "runs of the crash test, each some hundred crashes")
+	crashFor  = flag.Duration("crash.for", 0, "how long the crash test begins new runs, instead of so many")
 	crashSeed = flag.Uint64("crash.seed", 0, "seed of the first run of the crash test; 0 is a random one")
 )
 
@@ -30,18 +32,17 @@ var (
 // time alone may have made of either. Since whatever was answered or shown
 // belongs to both, nothing acknowledged is lost and nothing deleted is back;
 // leases, counts, receipts and retry tokens are exact. Some copies are opened
-// and used on.
+// and used on, and some crash again at every step of being opened
+// (crashagain_test.go).
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	total, runs := 0, *crashRuns
-	if underRace {
-		runs = min(runs, 1)
+	var all laboratory
+	seed := *crashSeed
+	if seed == 0 {
+		seed = rand.Uint64()>>1 + 1
 	}
-	for i := range runs {
-		seed := *crashSeed + uint64(i)
-		if *crashSeed == 0 {
-			seed = rand.Uint64()>>1 + 1
-		}
+	first := seed
+	for began := time.Now(); all.more(time.Since(began)); seed++ {
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCrasher(t, seed)
@@ -51,21 +52,64 @@ func TestCrashAtEveryWrite(t *testing.T) {
 				} else {
 					c.run(n)
 				}
-				t.Logf("%d crashes, %d of them used on; %v", c.crashes, c.revived, c.kinds)
-				total += c.crashes
+				all.add(c)
 				for _, err := range c.losses {
 					t.Error(err)
 				}
 			})
 		})
 		if !ok {
-			t.Logf("repeat with: go test ./broker -run %s -crash.runs 1 -crash.seed %d", "TestCrashAtEveryWrite", seed)
-			return
+			all.failed++
+			t.Logf("repeat with: make crash ROUNDS=1 SEED=%d", seed)
+			break
 		}
 	}
-	if total < 200*runs && !underRace {
-		t.Errorf("only %d crashes in %d runs", total, runs)
+	t.Logf("seeds %d to %d: %s", first, first+uint64(all.runs)-1, &all)
+	if underRace {
+		return
 	}
+	if all.crashes < 400*all.runs || all.again < 300*all.runs || all.revived < 10*all.runs {
+		t.Error("these are too few crashes")
+	}
+}
+
+// laboratory is the figures of many runs.
+type laboratory struct {
+	runs, actions, points, crashes, revived, again, twice, losses, failed int
+	kinds                                                                 map[string]int
+}
+
+// more says whether another run is to be begun.
+func (l *laboratory) more(passed time.Duration) bool {
+	switch {
+	case *crashFor > 0:
+		return passed < *crashFor
+	case underRace:
+		return l.runs < min(*crashRuns, 1)
+	}
+	return l.runs < *crashRuns
+}
+
+func (l *laboratory) add(c *crasher) {
+	l.runs++
+	l.actions += c.actions
+	l.points += c.passed
+	l.crashes += c.crashes
+	l.revived += c.revived
+	l.again += c.again
+	l.twice += c.twice
+	l.losses += len(c.losses)
+	if l.kinds == nil {
+		l.kinds = make(map[string]int)
+	}
+	for k, n := range c.kinds {
+		l.kinds[k] += n
+	}
+}
+
+func (l *laboratory) String() string {
+	return fmt.Sprintf("%d runs, %d of them failed; %d actions, %d crash points %v; %d copies opened and compared, and %d of crashes while such a copy was opened, %d of them of a second one; %d copies used on; %d violations",
+		l.runs, l.failed, l.actions, l.points, l.kinds, l.crashes, l.again, l.twice, l.revived, l.losses)
 }
 
 // TestCrashWithoutSyncs is the control: a store that does not sync loses what
@@ -90,7 +134,9 @@ type crasher struct {
 	random *rand.Rand
 	uses   bool // open some copies and use them
 
+	actions, passed  int // how many there were, and the crash points
 	crashes, revived int
+	again, twice     int // copies of crashes while a copy is opened, and while one of those is
 	losses           []error
 	kinds            map[string]int // of files, and how often each was written to
 
@@ -189,10 +235,12 @@ func (c *crasher) run(actions int) {
 			ends = append(ends, len(states))
 		}
 		began := c.now()
+		c.actions++
 		c.watch(true)
 		c.act(c.online())
 		points := c.watch(false)
 		c.world.step, c.told = func() {}, func() {}
+		c.passed += len(points)
 		for _, p := range points {
 			states := states
 			if p.told > 0 {
@@ -231,7 +279,11 @@ func (c *crasher) check(states []*world, p *crashPoint, began queue.Instant, per
 }
 
 func (c *crasher) look(states []*world, p *crashPoint, began queue.Instant, disk *testdisk.Disk) (err error) {
-	s, err := store.Open("data", store.Options{FS: disk, QuietScheduler: true, MemtableBytes: 1 << 20, CacheBytes: 1 << 20})
+	var unopened *testdisk.Disk
+	if c.uses && c.crashes%150 == 75 {
+		unopened = copyOf(disk)
+	}
+	s, err := store.Open("data", lookOptions(disk))
 	if err != nil {
 		return err
 	}
@@ -261,8 +313,11 @@ func (c *crasher) look(states []*world, p *crashPoint, began queue.Instant, disk
 		if closed = true; s.Close() != nil {
 			return errors.New("it does not close")
 		}
+		if unopened != nil {
+			return c.crashAgain(states[i], p, began, unopened, 0)
+		}
 		if c.uses && c.crashes%20 == 0 {
-			c.revive(w, disk)
+			return c.revive(w, disk)
 		}
 		return nil
 	}
@@ -308,16 +363,17 @@ func (w *world) agrees(s *store.Store, c *census) error {
 }
 
 // revive opens a copy and goes on with it for a while.
-func (c *crasher) revive(w *world, disk *testdisk.Disk) {
+func (c *crasher) revive(w *world, disk *testdisk.Disk) error {
 	c.revived++
 	w.disk = disk
 	w.note("power failed; this copy goes on")
 	defer w.shut()
-	w.start()
+	err := c.crashStart(w)
 	w.settle(0)
 	for range 3 {
 		w.act(w.online())
 	}
+	return err
 }
 
 // fork is a copy of the model, without the broker.
