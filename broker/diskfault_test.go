@@ -1,0 +1,274 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
+	"github.com/queued-mq/queued/store/testdisk"
+)
+
+// unreadable is a disk whose tables cannot be read while it is broken.
+type unreadable struct {
+	broken atomic.Bool
+	hits   atomic.Int64
+}
+
+func (u *unreadable) MaybeError(op errorfs.Op) error {
+	if u.broken.Load() && op.Kind == errorfs.OpFileReadAt && path.Ext(op.Path) == ".sst" {
+		u.hits.Add(1)
+		return &fs.PathError{Op: "read", Path: op.Path, Err: syscall.EIO}
+	}
+	return nil
+}
+
+func (u *unreadable) String() string { return "unreadable tables" }
+
+// reads opens a broker on such a disk that has three messages in tables and
+// nothing of them in memory.
+func (u *unreadable) reads(x *bench) queue.ID {
+	x.close()
+	x.o.BodyBytes = 1
+	x.so.FS, x.so.MemtableBytes, x.so.CacheBytes = errorfs.Wrap(x.fs, u), 16<<10, 1
+	x.open()
+	id := x.queue("orders", nil)
+	for _, letter := range []string{"a", "b", "c"} {
+		x.put(id, "", strings.Repeat(letter, 30_000)) // too large to stay in the log
+	}
+	x.close()
+	x.open()
+	return id
+}
+
+// TestUnreadableBody: a get whose bodies cannot be read is answered with an
+// internal error; the messages are given back as if they had not been taken,
+// and the server goes on.
+func TestUnreadableBody(t *testing.T) {
+	for _, visibility := range []time.Duration{time.Hour, 0} {
+		t.Run(visibility.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newBench(t, testdisk.New())
+				defer x.shut()
+				x.o.Fatal = func(err error) { panic(err) }
+				var disk unreadable
+				id := disk.reads(x)
+				first := x.get(ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour})
+				if len(first) != 1 {
+					t.Fatalf("got %d messages", len(first))
+				}
+				synctest.Wait() // nothing else is about to read
+				disk.broken.Store(true)
+				for range 10 { // more often than a message may be delivered
+					out, err := x.b.Receive(t.Context(), ReceiveRequest{Queue: id, Limit: 5, Visibility: visibility})
+					if len(out) > 0 || queue.CodeOf(err) != queue.InternalServerError || !errors.Is(err, syscall.EIO) {
+						t.Fatalf("got %d messages, %v", len(out), err)
+					}
+					synctest.Wait()
+				}
+				if disk.hits.Load() < 10 {
+					t.Errorf("the fault was hit %d times", disk.hits.Load())
+				}
+				x.want(id, "visible 2 in flight 1 delayed 0 bytes 90000, dead visible 0 in flight 0 bytes 0")
+				x.put(id, "", "d") // what needs no table goes on
+				if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{first[0].Receipt}); errors.Join(err, errs[0]) != nil {
+					t.Error(err, errs)
+				}
+				disk.broken.Store(false)
+				got := x.get(ReceiveRequest{Queue: id, Limit: 5, Visibility: time.Hour})
+				text := ""
+				for _, d := range got {
+					text += string(d.Body[:1])
+					if d.DeliveryCount != 1 {
+						t.Errorf("message %d is delivered for the %d. time", d.ID, d.DeliveryCount)
+					}
+				}
+				if text != "bcd" {
+					t.Errorf("got %q", text)
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadableRows: when a start cannot read what is there it fails, and when
+// a server cannot read which messages a queue has it ends, in both cases with
+// the name of the file; once the disk can be read everything is there.
+func TestUnreadableRows(t *testing.T) {
+	t.Parallel()
+	x := newBench(t, testdisk.New())
+	var disk unreadable
+	id := disk.reads(x)
+	x.close()
+	disk.broken.Store(true)
+	s, err := store.Open(x.dir, x.so)
+	if err == nil {
+		_, err = Open(s, x.o)
+		err = errors.Join(err, s.Close())
+	}
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), ".sst") || disk.hits.Load() == 0 {
+		t.Errorf("start: %v, after %d hits", err, disk.hits.Load())
+	}
+
+	disk.broken.Store(false)
+	disk.hits.Store(0)
+	died := mortal(x)
+	x.open()
+	disk.broken.Store(true)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := x.b.Receive(context.Background(), ReceiveRequest{Queue: id, Limit: 5, Visibility: time.Hour})
+		answered <- err
+	}()
+	select {
+	case err = <-died:
+	case err = <-answered:
+		t.Fatalf("answered with %v", err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("neither an answer nor an end")
+	}
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), ".sst") || disk.hits.Load() == 0 {
+		t.Errorf("it ended with %v, after %d hits", err, disk.hits.Load())
+	}
+
+	after := newBench(t, x.fs.Crash(0, rand.NewPCG(1, 1)))
+	defer after.shut()
+	if got := after.get(ReceiveRequest{Queue: id, Limit: 5, Visibility: time.Hour}); len(got) != 3 || got[0].DeliveryCount != 1 {
+		t.Errorf("got %d messages", len(got))
+	}
+}
+
+// mortal makes Fatal what it is to a process: whoever calls it never goes on,
+// and others learn of it.
+func mortal(x *bench) <-chan error {
+	died := make(chan error, 1)
+	x.o.Fatal = func(err error) {
+		select {
+		case died <- err:
+		default:
+		}
+		select {}
+	}
+	x.so.Fatal = x.o.Fatal
+	return died
+}
+
+// TestFailedLogUnderLoad: the log cannot be written, or not be synced, while
+// many clients are at work. The process ends at once, nobody is told that
+// something was stored that was not, and the next start has all that anybody
+// was told of.
+func TestFailedLogUnderLoad(t *testing.T) {
+	for _, what := range []string{"write", "sync"} {
+		for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
+			t.Run(what+" "+cause.Error(), func(t *testing.T) {
+				t.Parallel()
+				failedLog(t, what == "sync", cause)
+			})
+		}
+	}
+}
+
+func failedLog(t *testing.T, syncs bool, cause error) {
+	disk := testdisk.New()
+	x := newBench(t, disk)
+	x.close()
+	var broken atomic.Bool
+	var hits atomic.Int64
+	x.so.FS = disk.Watch(func(s testdisk.Step) error {
+		if broken.Load() && path.Ext(s.Path) == ".log" && s.Sync == syncs && s.Data != syncs {
+			hits.Add(1)
+			return &fs.PathError{Op: "log", Path: s.Path, Err: cause}
+		}
+		return nil
+	})
+	died := mortal(x)
+	x.open()
+	id := x.queue("orders", nil)
+
+	var mu sync.Mutex
+	stored := make(map[queue.MessageID]bool) // true until its delete was asked for
+	enough := make(chan struct{})
+	for range 4 {
+		go func() { // until its call is never answered
+			for {
+				out, err := x.b.Publish(context.Background(), PublishRequest{Queue: id, Messages: make([]queue.NewMessage, 3)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, p := range out {
+					if _, known := stored[p.ID]; !known {
+						stored[p.ID] = true
+					}
+				}
+				if n := len(stored); n > 500 && n <= 503 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		}()
+		go func() {
+			for {
+				got, err := x.b.Receive(context.Background(), ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour, Wait: time.Hour})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, d := range got {
+					mu.Lock()
+					stored[d.ID] = false
+					mu.Unlock()
+					if errs, err := x.b.Delete(context.Background(), id, []queue.Receipt{d.Receipt}); errors.Join(append(errs, err)...) != nil {
+						t.Error(err, errs)
+						return
+					}
+				}
+			}
+		}()
+	}
+	<-enough
+	broken.Store(true)
+	select {
+	case err := <-died:
+		if !strings.Contains(err.Error(), cause.Error()) || !strings.Contains(err.Error(), ".log") {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the process goes on")
+	}
+	if hits.Load() == 0 {
+		t.Error("the fault was not hit")
+	}
+
+	mu.Lock()
+	told := maps.Clone(stored)
+	mu.Unlock()
+	s, err := store.Open("data", lookOptions(disk.Crash(0, rand.NewPCG(1, 1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := takeCensus(s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, kept := range told {
+		if kept && c.messages[id] == nil {
+			t.Errorf("message %d was acknowledged and is gone", id)
+		}
+	}
+}

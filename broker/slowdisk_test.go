@@ -1,0 +1,151 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store/testdisk"
+)
+
+// TestSlowSyncs: while every sync of the log takes long, answers are late and
+// never wrong: none comes before what it tells of is durable, nobody's message
+// is given twice, what needs no sync is answered at once, polls end in time,
+// and what is more than may wait is refused at once.
+func TestSlowSyncs(t *testing.T) {
+	for _, slow := range []time.Duration{100 * time.Millisecond, 5 * time.Second} {
+		t.Run(slow.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slowSyncs(t, slow)
+			})
+		})
+	}
+}
+
+func slowSyncs(t *testing.T, slow time.Duration) {
+	disk := testdisk.New()
+	x := newBench(t, disk)
+	defer x.shut()
+	x.close()
+	var on atomic.Bool
+	var begun, done atomic.Int64
+	x.so.FS = disk.Watch(func(s testdisk.Step) error {
+		if on.Load() && s.Sync && path.Ext(s.Path) == ".log" {
+			begun.Add(1)
+			time.Sleep(slow) // in the sync
+			done.Add(1)
+		}
+		return nil
+	})
+	x.o.Limits.PendingRequestsPerQueue = 12
+	x.open()
+	id, empty := x.queue("orders", nil), x.queue("empty", nil)
+	on.Store(true)
+
+	// A poll of an empty queue, which ends while a sync is under way.
+	polled := make(chan struct{})
+	go func() {
+		defer close(polled)
+		began := time.Now()
+		if got := x.get(ReceiveRequest{Queue: empty, Visibility: time.Hour, Wait: slow / 2}); len(got) > 0 {
+			t.Errorf("got %d messages of an empty queue", len(got))
+		}
+		if took := time.Since(began); took != slow/2 {
+			t.Errorf("a poll of %v took %v", slow/2, took)
+		}
+	}()
+	synctest.Wait()
+
+	var mu sync.Mutex
+	stored := make(map[queue.MessageID]bool)
+	refused := 0
+	var all sync.WaitGroup
+	for i := range 30 { // more than may wait
+		all.Go(func() {
+			began, synced := time.Now(), done.Load()
+			out, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: []queue.NewMessage{{Message: queue.Message{Body: fmt.Append(nil, i)}}}})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				stored[out[0].ID] = true
+				if done.Load() == synced {
+					t.Errorf("publish %d is answered before a sync", i)
+				}
+			case queue.CodeOf(err) != queue.ServiceUnavailable:
+				t.Errorf("publish %d: %v", i, err)
+			default:
+				if refused++; time.Since(began) != 0 {
+					t.Errorf("publish %d is refused after %v", i, time.Since(began))
+				}
+			}
+		})
+	}
+	synctest.Wait()
+	if begun.Load() == done.Load() {
+		t.Fatal("no sync is under way")
+	}
+	at := time.Now()
+	if m, _ := x.b.Stats(id, nil); m.Visible > int64(len(stored)) {
+		t.Errorf("%d messages are shown, %d are stored", m.Visible, len(stored))
+	}
+	if took := time.Since(at); took != 0 {
+		t.Errorf("stats took %v", took)
+	}
+	all.Wait()
+	<-polled
+	if len(stored) == 0 || refused == 0 {
+		t.Errorf("%d publishes were stored, %d refused", len(stored), refused)
+	}
+
+	// Each message goes to one of many consumers, and is deleted for good.
+	for range 5 {
+		all.Go(func() {
+			for {
+				got, err := x.b.Receive(t.Context(), ReceiveRequest{Queue: id, Limit: 3, Visibility: time.Hour})
+				if err != nil {
+					t.Error(err)
+				}
+				if len(got) == 0 {
+					return
+				}
+				var receipts []queue.Receipt
+				mu.Lock()
+				for _, d := range got {
+					if !stored[d.ID] || d.DeliveryCount != 1 {
+						t.Errorf("message %d, delivery %d: it was taken before, or never stored", d.ID, d.DeliveryCount)
+					}
+					stored[d.ID] = false
+					receipts = append(receipts, d.Receipt)
+				}
+				mu.Unlock()
+				errs, err := x.b.Delete(context.Background(), id, receipts)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, err := range errs {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	for id, left := range stored {
+		if left {
+			t.Errorf("message %d never came", id)
+		}
+	}
+	x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 0 in flight 0 bytes 0")
+	if done.Load() < 5 {
+		t.Errorf("only %d syncs were slow", done.Load())
+	}
+	on.Store(false)
+}
