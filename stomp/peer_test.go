@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ type house struct {
 	wire    func() net.Conn // a new connection
 	addr    string
 	disk    *testdisk.Disk
+	before  atomic.Pointer[func(testdisk.Step)] // called ahead of what changes the disk
 	log     *lines
 }
 
@@ -83,7 +85,14 @@ func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bo
 	}
 	disk := testdisk.New()
 	disk.SetFree(1 << 40)
-	st, err := store.Open("data", store.Options{FS: disk, QuietScheduler: true, MemtableBytes: memtable})
+	h := &house{t: t, disk: disk, log: &lines{}}
+	watched := disk.Watch(func(s testdisk.Step) error {
+		if before := h.before.Load(); before != nil {
+			(*before)(s)
+		}
+		return nil
+	})
+	st, err := store.Open("data", store.Options{FS: watched, QuietScheduler: true, MemtableBytes: memtable})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +100,7 @@ func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, disk: disk, broker: b, service: service.New(b, service.Options{Limits: l}), log: &lines{}}
+	h.broker, h.service = b, service.New(b, service.Options{Limits: l})
 	for _, q := range queues {
 		h.queue(q, nil)
 	}
