@@ -15,6 +15,7 @@ import (
 // write of the log is never tried again, since nobody can tell what of it is
 // on disk.
 type logger struct {
+	dir     string
 	log     *slog.Logger
 	fatal   func(error)
 	opening atomic.Bool
@@ -55,7 +56,7 @@ func (l *logger) Errorf(format string, args ...any) {
 
 func (l *logger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("store failed: "+format, args...)
-	l.log.Error("store failed", "error", err)
+	l.log.Error("store failed", "store", l.dir, "error", err) // not every error names its file
 	l.fatal(err)
 	panic(err) // Fatal must not return
 }

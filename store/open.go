@@ -100,7 +100,7 @@ func (s *Store) open(o Options, disk vfs.FS, readOnly bool) error {
 	}
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	words := &logger{log: o.Logger, fatal: o.Fatal}
+	words := &logger{dir: s.dir, log: o.Logger, fatal: o.Fatal}
 	words.opening.Store(true)
 	po := &pebble.Options{
 		FS:                          disk,
