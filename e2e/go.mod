@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/go-stomp/stomp/v3 v3.1.5
 	github.com/google/go-cmp v0.7.0
+	github.com/guptarohit/asciigraph v0.10.0
 	github.com/oracle/oci-go-sdk/v65 v65.130.0
 	github.com/queued-mq/queued v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0

@@ -223,6 +223,7 @@ func (x *head) drain() {
 	for range 8 {
 		wg.Go(func() {
 			c := rest.Dial(x, x.s.REST)
+			defer c.Close()
 			for {
 				m := c.Get(x, telemetry, "limit=20&timeoutInSeconds=0")
 				if len(m) == 0 {
