@@ -31,7 +31,7 @@ type house struct {
 	wire    func() net.Conn // a new connection
 	addr    string
 	disk    *testdisk.Disk
-	before  atomic.Pointer[func(testdisk.Step)] // called ahead of what changes the disk
+	before  atomic.Pointer[func(testdisk.Step)] // called ahead of what changes the disk; in a bubble only
 	log     *lines
 }
 
@@ -86,13 +86,16 @@ func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bo
 	disk := testdisk.New()
 	disk.SetFree(1 << 40)
 	h := &house{t: t, disk: disk, log: &lines{}}
-	watched := disk.Watch(func(s testdisk.Step) error {
-		if before := h.before.Load(); before != nil {
-			(*before)(s)
-		}
-		return nil
-	})
-	st, err := store.Open("data", store.Options{FS: watched, QuietScheduler: true, MemtableBytes: memtable})
+	so := store.Options{FS: disk, QuietScheduler: true, MemtableBytes: memtable}
+	if inBubble {
+		so.FS = disk.Watch(func(s testdisk.Step) error {
+			if before := h.before.Load(); before != nil {
+				(*before)(s)
+			}
+			return nil
+		})
+	}
+	st, err := store.Open("data", so)
 	if err != nil {
 		t.Fatal(err)
 	}

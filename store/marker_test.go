@@ -32,14 +32,17 @@ func TestCrashWhileOpened(t *testing.T) {
 
 	var mu sync.Mutex
 	var crashes []*testdisk.Disk
-	opening, markers := true, 0
+	opening, steps, markers := true, 0, 0
 	watched := crashed.Watch(func(step testdisk.Step) error {
 		mu.Lock()
 		defer mu.Unlock()
-		percents := []int{0, 50, 100}
+		var percents []int
+		if steps++; steps%4 == 0 {
+			percents = []int{0, 50, 100}
+		}
 		if strings.HasPrefix(path.Base(step.Path), "marker.") || step.Sync && path.Base(step.Path) == "data" {
 			markers++
-			percents = append(percents, slices.Repeat([]int{50}, 40)...)
+			percents = append(percents, slices.Repeat([]int{50}, 20)...)
 		}
 		if opening {
 			for _, percent := range percents {
@@ -61,7 +64,7 @@ func TestCrashWhileOpened(t *testing.T) {
 	}
 	failed := 0
 	for i, c := range crashes {
-		after, err := Open("data", Options{FS: c, QuietScheduler: true})
+		after, err := Open("data", Options{FS: c, MemtableBytes: 256 << 10, CacheBytes: 1 << 20, QuietScheduler: true})
 		if err != nil {
 			if failed++; failed < 5 {
 				t.Errorf("crash %d of %d: %v", i+1, len(crashes), err)
