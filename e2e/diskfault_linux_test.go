@@ -215,7 +215,7 @@ func inject(t *testing.T, s *server.Server, calls string, files []string) func()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		t.Skipf("system calls are made to fail with strace: %v", err)
+		t.Fatalf("system calls are made to fail with strace, which make setup installs: %v", err)
 	}
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
@@ -255,7 +255,7 @@ func inject(t *testing.T, s *server.Server, calls string, files []string) func()
 // that was acknowledged is lost.
 func TestEIO(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skipf("system calls are made to fail with strace: %v", err)
+		t.Fatalf("system calls are made to fail with strace, which make setup installs: %v", err)
 	}
 	for _, tt := range []struct{ name, calls, pattern string }{
 		{"write", "write,pwrite64,writev,pwritev", "*.log"},

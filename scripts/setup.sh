@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Gets a machine with Go, git and make ready: checks the Go version, downloads
 # the modules of the server, of the tools and of the end-to-end tests, and
-# installs stomp.py, which the tests run as a client that is not ours. Safe to
-# run again; downloads and installs nothing that is there already.
+# installs stomp.py, which the tests run as a client that is not ours, and
+# strace, which plays the bad disk. Safe to run again; downloads and installs
+# nothing that is there already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,8 +34,13 @@ stomp_py() {
 	done
 	return 1
 }
-if ! stomp_py; then
-	install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends python3-stomp)
+# What the tests run beside Go, as Debian packages it: stomp.py everywhere, and
+# strace on Linux, which gives system calls the errors of a bad disk.
+missing=()
+if ! stomp_py; then missing+=(python3-stomp); fi
+if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then missing+=(strace); fi
+if ((${#missing[@]} > 0)); then
+	install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
 	update=(apt-get update -q)
 	if ((EUID != 0)); then
 		install=(sudo -n "${install[@]}")
@@ -48,5 +54,9 @@ if ! stomp_py; then
 		echo "setup: stomp.py is missing; install the Debian package python3-stomp as root, or stomp.py with pip" >&2
 		exit 1
 	fi
+	if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then
+		echo "setup: strace is missing; install the Debian package strace as root" >&2
+		exit 1
+	fi
 fi
-echo "setup: Go $version, modules and stomp.py are there"
+echo "setup: Go $version, modules, stomp.py and strace are there"
