@@ -15,35 +15,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
 	"github.com/queued-mq/queued/store/testdisk"
 )
 
 // unreadable is a disk whose tables cannot be read while it is broken.
-type unreadable struct {
-	broken atomic.Bool
-	hits   atomic.Int64
-}
-
-func (u *unreadable) MaybeError(op errorfs.Op) error {
-	if u.broken.Load() && op.Kind == errorfs.OpFileReadAt && path.Ext(op.Path) == ".sst" {
-		u.hits.Add(1)
-		return &fs.PathError{Op: "read", Path: op.Path, Err: syscall.EIO}
-	}
-	return nil
-}
-
-func (u *unreadable) String() string { return "unreadable tables" }
+type unreadable struct{ testdisk.Unreadable }
 
 // reads opens a broker on such a disk that has three messages in tables and
 // nothing of them in memory.
 func (u *unreadable) reads(x *bench) queue.ID {
 	x.close()
 	x.o.BodyBytes = 1
-	x.so.FS, x.so.MemtableBytes, x.so.CacheBytes = errorfs.Wrap(x.fs, u), 16<<10, 1
+	x.so.FS, x.so.MemtableBytes, x.so.CacheBytes = u.Wrap(x.fs), 16<<10, 1
 	x.open()
 	id := x.queue("orders", nil)
 	for _, letter := range []string{"a", "b", "c"} {
@@ -71,7 +56,7 @@ func TestUnreadableBody(t *testing.T) {
 					t.Fatalf("got %d messages", len(first))
 				}
 				synctest.Wait() // nothing else is about to read
-				disk.broken.Store(true)
+				disk.Broken.Store(true)
 				for range 10 { // more often than a message may be delivered
 					out, err := x.b.Receive(t.Context(), ReceiveRequest{Queue: id, Limit: 5, Visibility: visibility})
 					if len(out) > 0 || queue.CodeOf(err) != queue.InternalServerError || !errors.Is(err, syscall.EIO) {
@@ -79,15 +64,15 @@ func TestUnreadableBody(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				if disk.hits.Load() < 10 {
-					t.Errorf("the fault was hit %d times", disk.hits.Load())
+				if disk.Hits.Load() < 10 {
+					t.Errorf("the fault was hit %d times", disk.Hits.Load())
 				}
 				x.want(id, "visible 2 in flight 1 delayed 0 bytes 90000, dead visible 0 in flight 0 bytes 0")
 				x.put(id, "", "d") // what needs no table goes on
 				if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{first[0].Receipt}); errors.Join(err, errs[0]) != nil {
 					t.Error(err, errs)
 				}
-				disk.broken.Store(false)
+				disk.Broken.Store(false)
 				got := x.get(ReceiveRequest{Queue: id, Limit: 5, Visibility: time.Hour})
 				text := ""
 				for _, d := range got {
@@ -113,21 +98,21 @@ func TestUnreadableRows(t *testing.T) {
 	var disk unreadable
 	id := disk.reads(x)
 	x.close()
-	disk.broken.Store(true)
+	disk.Broken.Store(true)
 	s, err := store.Open(x.dir, x.so)
 	if err == nil {
 		_, err = Open(s, x.o)
 		err = errors.Join(err, s.Close())
 	}
-	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), ".sst") || disk.hits.Load() == 0 {
-		t.Errorf("start: %v, after %d hits", err, disk.hits.Load())
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), ".sst") || disk.Hits.Load() == 0 {
+		t.Errorf("start: %v, after %d hits", err, disk.Hits.Load())
 	}
 
-	disk.broken.Store(false)
-	disk.hits.Store(0)
+	disk.Broken.Store(false)
+	disk.Hits.Store(0)
 	died := mortal(x)
 	x.open()
-	disk.broken.Store(true)
+	disk.Broken.Store(true)
 	answered := make(chan error, 1)
 	go func() {
 		_, err := x.b.Receive(context.Background(), ReceiveRequest{Queue: id, Limit: 5, Visibility: time.Hour})
@@ -140,8 +125,8 @@ func TestUnreadableRows(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("neither an answer nor an end")
 	}
-	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), ".sst") || disk.hits.Load() == 0 {
-		t.Errorf("it ended with %v, after %d hits", err, disk.hits.Load())
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), ".sst") || disk.Hits.Load() == 0 {
+		t.Errorf("it ended with %v, after %d hits", err, disk.Hits.Load())
 	}
 
 	after := newBench(t, x.fs.Crash(0, rand.NewPCG(1, 1)))
