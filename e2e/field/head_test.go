@@ -234,7 +234,9 @@ func (x *head) drain() {
 		})
 	}
 	wg.Wait()
-	if n := x.probe.Stats(x, telemetry).Queue; n.Visible+n.InFlight != 0 {
+	c := rest.Dial(x, x.s.REST) // one that has waited meanwhile may have been closed
+	defer c.Close()
+	if n := c.Stats(x, telemetry).Queue; n.Visible+n.InFlight != 0 {
 		x.Errorf("left are %+v", n)
 	}
 }
