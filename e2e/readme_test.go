@@ -15,7 +15,7 @@ func TestReadme(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"sh", "curl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the commands of the README need %s", tool)
+			t.Fatalf("the commands of the README need %s", tool)
 		}
 	}
 	text, err := os.ReadFile("../README.md")
