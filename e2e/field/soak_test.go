@@ -35,7 +35,7 @@ var swing = func() int {
 func TestSoak(t *testing.T) {
 	s := server.Start(t, "--limits-profile", "unthrottled", "--create-queue", telemetry+",visibility=600,dlq=0", "--log-level", "warn")
 	x := &head{T: t, s: s, probe: rest.Dial(t, s.REST)}
-	soak := &soak{head: x, began: time.Now(), watcher: rest.Dial(t, s.REST)}
+	soak := &soak{head: x, began: time.Now()}
 	end := time.Now().Add(time.Duration(minutes) * time.Minute)
 	var idle []float64 // goroutines at the end of each swing
 	for swings := 0; swings == 0 || time.Now().Before(end); swings++ {
@@ -67,7 +67,7 @@ func TestSoak(t *testing.T) {
 // soak is the samples of a long run.
 type soak struct {
 	*head
-	watcher *rest.Conn // of the samples, beside the load
+	watcher *rest.Conn // of one sample, beside the load: one that said nothing for long would be closed
 	began   time.Time
 	samples []sample
 }
@@ -110,7 +110,9 @@ func (x *soak) sample(phase string) sample {
 		tombstones: m["pebble_tombstones"],
 		readAmpl:   m["pebble_read_amplification"],
 	}
+	x.watcher = rest.Dial(x, x.s.REST)
 	one.find = times(20, x.find)
+	x.watcher.Close()
 	x.samples = append(x.samples, one)
 	x.Logf("%s %s: %.0f waiting, disk %.0f MiB, resident %.0f MiB, %.0f goroutines, %.0f tombstones, find %v",
 		one.at.Round(time.Second), phase, one.backlog, one.disk, one.resident, one.goroutines, one.tombstones, one.find)
