@@ -28,9 +28,14 @@ func (a *applier) write(b *pebble.Batch, key []byte) error {
 // the ChangeSet to the batch. It looks at no clock, no setting, and not at the
 // database.
 func (a *applier) apply(b *pebble.Batch, cs *ChangeSet) error {
-	for i := range cs.Effects {
-		if err := a.effect(b, &cs.Effects[i]); err != nil {
-			return err
+	// Messages that come, those that go, then the rows that say where they
+	// stand: a memtable finds the place of a key soonest next to the key before.
+	// A message comes once and goes once, in that order.
+	for _, write := range [...]func(*applier, *pebble.Batch, *Effect) error{(*applier).arrive, (*applier).depart, (*applier).move} {
+		for i := range cs.Effects {
+			if err := write(a, b, &cs.Effects[i]); err != nil {
+				return err
+			}
 		}
 	}
 	// A lane that was given up may have a successor under the same key.
@@ -79,7 +84,27 @@ func (a *applier) apply(b *pebble.Batch, cs *ChangeSet) error {
 	return a.write(b, append(a.key[:0], stateKey...))
 }
 
-func (a *applier) effect(b *pebble.Batch, e *Effect) error {
+// arrive writes the m row of a message that is new in its lane.
+func (a *applier) arrive(b *pebble.Batch, e *Effect) error {
+	switch e.Kind {
+	case Put:
+		return a.message(b, e.Lane, &e.Entry, e.Message)
+	case Bury:
+		return a.message(b, e.To, &e.ToEntry, e.Message)
+	}
+	return nil
+}
+
+// depart removes the m row of a message that leaves its lane.
+func (a *applier) depart(b *pebble.Batch, e *Effect) error {
+	if e.Kind == Drop || e.Kind == Bury {
+		return a.delete(b, rowKey(a.key[:0], kindMessage, e.Lane, e.Entry.ID))
+	}
+	return nil
+}
+
+// move writes the rows that say which state the message is in.
+func (a *applier) move(b *pebble.Batch, e *Effect) error {
 	id, lane := e.Entry.ID, e.Lane
 	switch e.Kind {
 	case Put:
@@ -88,7 +113,7 @@ func (a *applier) effect(b *pebble.Batch, e *Effect) error {
 				return err
 			}
 		}
-		return a.put(b, lane, &e.Entry, e.Message)
+		return a.index(b, lane, &e.Entry)
 	case Take:
 		if e.From == Returned {
 			if err := a.leave(b, e); err != nil {
@@ -106,15 +131,15 @@ func (a *applier) effect(b *pebble.Batch, e *Effect) error {
 		}
 		return a.returned(b, lane, &e.Entry)
 	case Bury:
-		if err := a.drop(b, e); err != nil {
+		if err := a.end(b, e); err != nil {
 			return err
 		}
-		if err := a.put(b, e.To, &e.ToEntry, e.Message); err != nil {
+		if err := a.index(b, e.To, &e.ToEntry); err != nil {
 			return err
 		}
 		return a.returned(b, e.To, &e.ToEntry)
 	case Drop:
-		return a.drop(b, e)
+		return a.end(b, e)
 	case Forget:
 		kind := byte(kindExpiry)
 		if e.From == Delayed {
@@ -125,13 +150,8 @@ func (a *applier) effect(b *pebble.Batch, e *Effect) error {
 	return fmt.Errorf("apply: effect of unknown kind %d", e.Kind)
 }
 
-// put writes the m row and, if it has one, the x row.
-func (a *applier) put(b *pebble.Batch, lane LaneID, e *Entry, m *Message) error {
-	if e.Indexed {
-		if err := b.Set(timerKey(a.key[:0], kindExpiry, e.ExpireAfter, lane, e.ID), nil, nil); err != nil {
-			return err
-		}
-	}
+// message writes the m row.
+func (a *applier) message(b *pebble.Batch, lane LaneID, e *Entry, m *Message) error {
 	c := a.coder()
 	size := e.Size
 	m.codeHead(c, &size)
@@ -139,6 +159,14 @@ func (a *applier) put(b *pebble.Batch, lane LaneID, e *Entry, m *Message) error 
 	rowKey(op.Key[:0], kindMessage, lane, e.ID)
 	copy(op.Value[copy(op.Value, c.b):], m.Body)
 	return op.Finish()
+}
+
+// index writes the x row, if the message has one.
+func (a *applier) index(b *pebble.Batch, lane LaneID, e *Entry) error {
+	if !e.Indexed {
+		return nil
+	}
+	return b.Set(timerKey(a.key[:0], kindExpiry, e.ExpireAfter, lane, e.ID), nil, nil)
 }
 
 func (a *applier) returned(b *pebble.Batch, lane LaneID, e *Entry) error {
@@ -161,16 +189,15 @@ func (a *applier) leave(b *pebble.Batch, e *Effect) error {
 	return nil
 }
 
-func (a *applier) drop(b *pebble.Batch, e *Effect) error {
+// end removes all rows but the m row.
+func (a *applier) end(b *pebble.Batch, e *Effect) error {
 	if err := a.leave(b, e); err != nil {
 		return err
 	}
-	if e.Entry.Indexed {
-		if err := a.delete(b, timerKey(a.key[:0], kindExpiry, e.Entry.ExpireAfter, e.Lane, e.Entry.ID)); err != nil {
-			return err
-		}
+	if !e.Entry.Indexed {
+		return nil
 	}
-	return a.delete(b, rowKey(a.key[:0], kindMessage, e.Lane, e.Entry.ID))
+	return a.delete(b, timerKey(a.key[:0], kindExpiry, e.Entry.ExpireAfter, e.Lane, e.Entry.ID))
 }
 
 func (a *applier) delete(b *pebble.Batch, key []byte) error {
