@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -56,6 +57,19 @@ func (b *Broker) StartPublish(r PublishRequest, then func([]queue.Published, err
 	return b.begin(p.q, &p.request, p)
 }
 
+// StartPublishEach is StartPublish for messages that are requests of their own:
+// they are stored one by one, and the first that is refused ends it. then is
+// given how many are stored, and what refused the next one, nil if there is
+// none.
+func (b *Broker) StartPublishEach(r PublishRequest, then func(stored int, err error)) error {
+	p, err := b.newPublish(r)
+	if err != nil {
+		return err
+	}
+	p.thenEach = then
+	return b.begin(p.q, &p.request, p)
+}
+
 func (b *Broker) newPublish(r PublishRequest) (*publish, error) {
 	q, err := b.find(r.Queue)
 	if err != nil {
@@ -73,10 +87,14 @@ func (b *Broker) newPublish(r PublishRequest) (*publish, error) {
 }
 
 func (p *publish) answered(err error) {
-	if err != nil {
-		p.out = nil
+	switch {
+	case p.thenEach != nil:
+		p.thenEach(p.stored, cmp.Or(err, p.refused))
+	case err != nil:
+		p.then(nil, err)
+	default:
+		p.then(p.out, nil)
 	}
-	p.then(p.out, err)
 }
 
 type publish struct {
@@ -87,6 +105,10 @@ type publish struct {
 	size  int64
 	print [sha256.Size]byte
 	out   []queue.Published
+
+	thenEach func(stored int, err error) // of StartPublishEach
+	stored   int
+	refused  error
 }
 
 func (p *publish) decide(g *group) error {
@@ -108,7 +130,11 @@ func (p *publish) decide(g *group) error {
 	if err := b.disk.publish(); err != nil {
 		return err
 	}
-	if err := p.check(g); err != nil {
+	if p.thenEach != nil {
+		p.each(g)
+		return nil
+	}
+	if err := p.check(g, p.r.Messages, p.size); err != nil {
 		return err
 	}
 	p.out = make([]queue.Published, len(p.r.Messages))
@@ -125,24 +151,38 @@ func (p *publish) decide(g *group) error {
 	return nil
 }
 
-// check looks at storage and channels; it changes nothing.
-func (p *publish) check(g *group) error {
+// each stores the messages one by one, until one is refused.
+func (p *publish) each(g *group) {
+	for i := range p.r.Messages {
+		one := p.r.Messages[i : i+1]
+		if p.refused = p.check(g, one, one[0].Size()); p.refused != nil {
+			return
+		}
+		g.put(p.q, &one[0])
+		p.q.events[evPublished]++
+		p.stored++
+	}
+}
+
+// check looks at storage and channels for messages of that size together; it
+// changes nothing.
+func (p *publish) check(g *group, messages []queue.NewMessage, size int64) error {
 	b, q := g.b, p.q
-	if err := b.limits.CheckQueueBytes(q.bytes(), p.size); err != nil {
+	if err := b.limits.CheckQueueBytes(q.bytes(), size); err != nil {
 		return err
 	}
-	if err := b.limits.CheckTenancyBytes(b.bytes, p.size); err != nil {
+	if err := b.limits.CheckTenancyBytes(b.bytes, size); err != nil {
 		return err
 	}
 	// Nearly every request names one channel; only others need the map.
-	first := p.r.Messages[0].Channel
+	first := messages[0].Channel
 	adds := map[string]int64(nil)
-	for i := range p.r.Messages {
-		if m := &p.r.Messages[i]; adds != nil || m.Channel != first {
+	for i := range messages {
+		if m := &messages[i]; adds != nil || m.Channel != first {
 			if adds == nil {
 				adds = map[string]int64{first: 0}
-				for j := range p.r.Messages[:i] {
-					adds[first] += p.r.Messages[j].Size()
+				for j := range messages[:i] {
+					adds[first] += messages[j].Size()
 				}
 			}
 			adds[m.Channel] += m.Size()
@@ -150,7 +190,7 @@ func (p *publish) check(g *group) error {
 	}
 	if adds == nil {
 		created := 0
-		return p.checkChannel(g, first, p.size, &created)
+		return p.checkChannel(g, first, size, &created)
 	}
 	created := 0
 	for channel, add := range adds {

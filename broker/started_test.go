@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,45 @@ func TestStarted(t *testing.T) {
 			t.Error(err)
 		}
 		if err := x.b.StartUpdate("none", nil, func([]VisibilityResult, error) { never("update") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
+			t.Error(err)
+		}
+	})
+}
+
+// What is started each by itself is stored up to the first that is refused.
+func TestStartedEach(t *testing.T) {
+	inBubble(t, func(t *testing.T, x *bench, id queue.ID) {
+		x.b.limits.BytesPerQueue = 10
+		type outcome struct {
+			stored int
+			err    error
+		}
+		start := func(bodies ...string) outcome {
+			r := PublishRequest{Queue: id}
+			for _, body := range bodies {
+				r.Messages = append(r.Messages, queue.NewMessage{Message: queue.Message{Body: []byte(body)}})
+			}
+			done := make(chan outcome, 1)
+			if err := x.b.StartPublishEach(r, func(stored int, err error) { done <- outcome{stored, err} }); err != nil {
+				t.Fatal(err)
+			}
+			return <-done
+		}
+		if got := start("1234", "5678"); got != (outcome{stored: 2}) {
+			t.Error(got)
+		}
+		if got := start("a", "too much", "b"); got.stored != 1 || queue.CodeOf(got.err) != queue.LimitExceeded {
+			t.Error(got)
+		}
+		var bodies []string
+		for _, m := range x.get(ReceiveRequest{Queue: id, Limit: 10, Visibility: time.Minute}) {
+			bodies = append(bodies, string(m.Body))
+		}
+		if want := []string{"1234", "5678", "a"}; !slices.Equal(bodies, want) {
+			t.Errorf("stored are %q, not %q", bodies, want)
+		}
+		none := PublishRequest{Queue: "none", Messages: []queue.NewMessage{{}}}
+		if err := x.b.StartPublishEach(none, func(int, error) { t.Error("called after an error") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
 			t.Error(err)
 		}
 	})

@@ -128,6 +128,75 @@ func (s *Service) StartPutMessages(ctx context.Context, r PutMessagesRequest, th
 	}
 }
 
+// StartPutEach publishes messages to one queue that are requests of their own
+// and only arrived together, as frames do: each is a PutMessages by itself, in
+// their order. then is told of messages[from:to]: those before stored are
+// durable, the others were refused, all with the error of the first, since
+// what stands behind a refused one is not stored either. It is called once, or
+// for one part after the other if a rate holds some up; see StartPutMessages
+// for by whom, and for the order. The slice is the caller's again when
+// StartPutEach returns.
+func (s *Service) StartPutEach(ctx context.Context, ref string, messages []PutMessage, then func(from, stored, to int, err error)) {
+	began := time.Now()
+	end := func(from, stored, to int, err error) {
+		var fine error
+		for range stored - from {
+			s.done(ctx, "PutMessages", began, &fine)
+		}
+		for range to - stored {
+			s.done(ctx, "PutMessages", began, &err)
+		}
+		then(from, stored, to, err)
+	}
+	q, err := s.findMain(ctx, ref, mayProduce, "nothing can be published to it")
+	number := s.number(q.ID)
+	request := func() error { return s.rates.Request(number, "PutMessages", time.Now()) }
+	for from, to := 0, 0; from < len(messages); from = to {
+		if err == nil {
+			err = patiently(ctx, request)
+		}
+		if err != nil {
+			end(from, from, len(messages), err)
+			return
+		}
+		for to = from + 1; to < len(messages) && request() == nil; {
+			to++
+		}
+		s.startPutEach(ctx, &q, messages[from:to], func(stored int, err error) { end(from, from+stored, to, err) })
+	}
+}
+
+// startPutEach publishes what the rate of requests has let through.
+func (s *Service) startPutEach(ctx context.Context, q *queue.Queue, put []PutMessage, then func(stored int, err error)) {
+	r := broker.PublishRequest{Queue: q.ID, Messages: make([]queue.NewMessage, len(put))}
+	var wrong error // with the form of the first that is not published
+	bytes := int64(0)
+	for i := range put {
+		m := &r.Messages[i]
+		if wrong = s.newMessage(m, &put[i], 0, q, false); wrong == nil {
+			wrong = s.limits.CheckRequestBytes(m.Size())
+		}
+		if wrong != nil {
+			r.Messages = r.Messages[:i]
+			break
+		}
+		bytes += m.Size()
+	}
+	if len(r.Messages) == 0 {
+		then(0, wrong)
+		return
+	}
+	err := patiently(ctx, func() error { return s.rates.Ingress(s.number(q.ID), bytes, time.Now()) })
+	if err == nil {
+		err = patiently(ctx, func() error {
+			return s.broker.StartPublishEach(r, func(stored int, err error) { then(stored, cmp.Or(err, wrong)) })
+		})
+	}
+	if err != nil {
+		then(0, err)
+	}
+}
+
 // newMessages checks the form of a publish to q and gives its messages and
 // their size together.
 func (s *Service) newMessages(r *PutMessagesRequest, q *queue.Queue) ([]queue.NewMessage, int64, error) {
@@ -140,15 +209,23 @@ func (s *Service) newMessages(r *PutMessagesRequest, q *queue.Queue) ([]queue.Ne
 	messages, bytes := make([]queue.NewMessage, len(r.Messages)), int64(0)
 	for i := range r.Messages {
 		m := &messages[i]
-		if err := r.Messages[i].read(m, i, q, r.TextOnly); err != nil {
+		if err := s.newMessage(m, &r.Messages[i], i, q, r.TextOnly); err != nil {
 			return nil, 0, err
-		}
-		if err := s.limits.CheckMessage(m); err != nil {
-			return nil, 0, within("messages", i, err)
 		}
 		bytes += m.Size()
 	}
 	return messages, bytes, s.limits.CheckRequestBytes(bytes)
+}
+
+// newMessage checks the form of p, which stands at place i, and makes m of it.
+func (s *Service) newMessage(m *queue.NewMessage, p *PutMessage, i int, q *queue.Queue, textOnly bool) error {
+	if err := p.read(m, i, q, textOnly); err != nil {
+		return err
+	}
+	if err := s.limits.CheckMessage(m); err != nil {
+		return within("messages", i, err)
+	}
+	return nil
 }
 
 // read turns p, the message at place i of a publish to q, into m. Sizes and

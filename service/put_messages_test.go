@@ -3,11 +3,15 @@ package service
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/queued-mq/queued/limits"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -171,4 +175,77 @@ func BenchmarkNewMessages(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Messages that came together are requests of their own: each takes from the
+// rate, which holds up those it must and no others, and each is counted; what
+// stands behind a wrong one is not stored.
+func TestStartPutEach(t *testing.T) {
+	oci := limits.OCI()
+	oci.RequestsPerSecond = 4
+	counted := map[queue.Code]int{}
+	o := Options{Limits: &oci, Observe: func(_, operation string, code queue.Code, _ float64) {
+		if operation == "PutMessages" {
+			counted[code]++
+		}
+	}}
+	inHouse(t, o, func(h *house) {
+		h.create("orders", nil)
+		put := func(ref string, bodies ...string) (stored []int, failure error) {
+			messages := make([]PutMessage, len(bodies))
+			for i, body := range bodies {
+				if messages[i].Content = []byte(body); body == "wrong" {
+					messages[i].DelayInSeconds = p(int32(-1))
+				}
+			}
+			told := make([]bool, len(bodies))
+			all := make(chan struct{})
+			left := len(bodies)
+			h.s.StartPutEach(h.ctx, ref, messages, func(from, done, to int, err error) {
+				for i := from; i < to; i++ {
+					if told[i] {
+						t.Errorf("message %d has two outcomes", i)
+					}
+					if told[i] = true; i < done {
+						stored = append(stored, i)
+					} else {
+						failure = err
+					}
+				}
+				if left -= to - from; left == 0 {
+					close(all)
+				}
+			})
+			clear(messages)
+			<-all
+			return stored, failure
+		}
+		began := time.Now()
+		stored, err := put("orders", "0", "1", "2", "3", "4", "5", "6", "7")
+		if err != nil || !slices.Equal(stored, []int{0, 1, 2, 3, 4, 5, 6, 7}) {
+			t.Error(stored, err)
+		}
+		if took := time.Since(began); took < 900*time.Millisecond || took > 2*time.Second {
+			t.Errorf("8 requests at 4 a second took %v", took)
+		}
+		for i, m := range h.get("orders", 60) {
+			if string(m.Body) != strconv.Itoa(i) {
+				t.Errorf("message %d is %q", i, m.Body)
+			}
+		}
+		time.Sleep(time.Second)
+		stored, err = put("orders", "8", "wrong", "9")
+		want(t, err, queue.InvalidParameter, "messages[0].delayInSeconds is -1; it must be 0 to 43200")
+		if !slices.Equal(stored, []int{0}) {
+			t.Error(stored)
+		}
+		stored, err = put("none", "a", "b")
+		want(t, err, queue.NotAuthorizedOrNotFound, "")
+		if stored != nil {
+			t.Error(stored)
+		}
+		if !maps.Equal(counted, map[queue.Code]int{"": 9, queue.InvalidParameter: 2, queue.NotAuthorizedOrNotFound: 2}) {
+			t.Error(counted)
+		}
+	})
 }

@@ -34,6 +34,7 @@ type conn struct {
 	version frame.Version // V10 until CONNECTED
 	known   map[string]bool
 	quiet   map[string]bool // oddities that have been logged
+	sends   gathered
 
 	over     chan struct{} // closed when the session is to end
 	overOnce sync.Once
@@ -79,6 +80,7 @@ func (c *conn) serve() {
 		c.write()
 	}()
 	err := c.read()
+	c.publish()
 	if c.lost(err) {
 		c.net.Close()
 	}
@@ -161,9 +163,11 @@ func (c *conn) frame(f *frame.Frame) error {
 	if _, found := f.Get("transaction"); found {
 		return errTransactions
 	}
-	switch f.Command {
-	case frame.Send:
+	if f.Command == frame.Send {
 		return c.send(f)
+	}
+	c.publish() // what came before it
+	switch f.Command {
 	case frame.Subscribe:
 		return c.subscribe(f)
 	case frame.Unsubscribe:

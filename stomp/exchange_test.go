@@ -47,7 +47,7 @@ func TestExchanges(t *testing.T) {
 			}
 		}
 	}
-	if count < 235 {
+	if count < 240 {
 		t.Errorf("%d exchanges; some are lost", count)
 	}
 }
@@ -142,6 +142,8 @@ func (x *exchange) option(text string) bool {
 		x.options.BytesPerSecond = n
 	case "message-bytes":
 		x.options.MessageBytes, x.limits.MessageBytes = n, n
+	case "bytes-per-queue":
+		x.limits.BytesPerQueue = n
 	case "requests-per-second":
 		x.limits.RequestsPerSecond = n
 	default:

@@ -44,6 +44,7 @@ func (in *input) done() { in.began = time.Time{} }
 
 // Read is part of io.Reader, for the Decoder.
 func (in *input) Read(p []byte) (int, error) {
+	in.conn.publish()
 	now := time.Now()
 	switch begun := in.conn.dec.Begun(); {
 	case !begun:

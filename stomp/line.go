@@ -76,7 +76,7 @@ func (l *line) pop() answer {
 	return a
 }
 
-// wait gives a frame a place for which complete will be called.
+// wait gives a frame a place at which it stands until it is done.
 func (c *conn) wait(f *frame.Frame, bytes int64) (place uint64) {
 	a := answer{bytes: bytes + headerBytes(f)}
 	a.receipt, a.asked = f.Get("receipt")
@@ -85,13 +85,33 @@ func (c *conn) wait(f *frame.Frame, bytes int64) (place uint64) {
 	return c.line.push(a)
 }
 
-// complete is the outcome of the frame at a place. The core may call it: it is
-// quick and does not block.
-func (c *conn) complete(place uint64, err error) {
+// waitAll gives frames their places, one behind the other, unless the session
+// has ended: behind a frame that failed none is served.
+func (c *conn) waitAll(answers []answer) (first uint64, open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.line.at(place)
-	a.done, a.err = true, err
+	if c.out.ended && !c.out.broken {
+		return 0, false
+	}
+	for _, a := range answers {
+		c.line.push(a)
+	}
+	return c.line.last() + 1 - uint64(len(answers)), true
+}
+
+// complete is the outcome of frames at places from the first on: those before
+// stored are done, the others have failed. The core may call it: it is quick
+// and does not block.
+func (c *conn) complete(first uint64, from, stored, to int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := from; i < to; i++ {
+		a := c.line.at(first + uint64(i))
+		a.done = true
+		if i >= stored {
+			a.err = err
+		}
+	}
 	c.advance()
 }
 

@@ -15,16 +15,36 @@ const (
 	strictHeaderBytes = 256
 )
 
-// send publishes one message; it is answered when that is durable.
+// How many SENDs are handed over together, and with how many octets of bodies.
+const (
+	gatherMost  = 64
+	gatherBytes = 64 << 10
+)
+
+// gathered is the SENDs that arrived together and are yet to be handed over:
+// the reader does so before it waits for more, and before any other frame. It
+// is the reader's own.
+type gathered struct {
+	queue    string // of all of them
+	messages []service.PutMessage
+	answers  []answer // what each waits for
+	octets   int
+}
+
+// send takes the message of a SEND in, to be published with its neighbours.
 func (c *conn) send(f *frame.Frame) error {
 	d, err := readDestination(f)
 	if err != nil {
 		return err
 	}
-	messages := make([]service.PutMessage, 1)
-	m := &messages[0]
-	m.Content, m.ChannelID = f.Body, optional(d.channel)
-	if err := c.readSend(f, m); err != nil {
+	if g := &c.sends; d.ref != g.queue || len(g.messages) >= gatherMost || g.octets+len(f.Body) > gatherBytes {
+		c.publish()
+		if d.ref != g.queue {
+			g.queue = strings.Clone(d.ref)
+		}
+	}
+	m := service.PutMessage{Content: f.Body, ChannelID: optional(d.channel)}
+	if err := c.readSend(f, &m); err != nil {
 		return err
 	}
 	if !strings.HasSuffix(d.ref, queue.DeadSuffix) { // nothing can be sent there
@@ -32,10 +52,28 @@ func (c *conn) send(f *frame.Frame) error {
 			return err
 		}
 	}
-	place := c.wait(f, int64(len(f.Body))+512)
-	c.server.service.StartPutMessages(c.ctx, service.PutMessagesRequest{QueueRef: d.ref, Messages: messages},
-		func(_ service.PutMessagesResponse, err error) { c.complete(place, ofOne(err)) })
+	g := &c.sends
+	a := answer{bytes: int64(len(f.Body)) + 512 + headerBytes(f)}
+	a.receipt, a.asked = f.Get("receipt")
+	g.messages, g.answers, g.octets = append(g.messages, m), append(g.answers, a), g.octets+len(f.Body)
 	return nil
+}
+
+// publish hands over what was gathered; each SEND is answered when its message
+// is durable.
+func (c *conn) publish() {
+	g := &c.sends
+	if len(g.messages) == 0 {
+		return
+	}
+	if first, open := c.waitAll(g.answers); open {
+		c.server.service.StartPutEach(c.ctx, g.queue, g.messages, func(from, stored, to int, err error) {
+			c.complete(first, from, stored, to, ofOne(err))
+		})
+	}
+	clear(g.messages)
+	clear(g.answers)
+	g.messages, g.answers, g.octets = g.messages[:0], g.answers[:0], 0
 }
 
 // ofOne takes the place in a list out of the text of an error: a SEND has one
