@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/queued-mq/queued/e2e/faces"
-	"github.com/queued-mq/queued/e2e/history"
 	"github.com/queued-mq/queued/e2e/rest"
 	"github.com/queued-mq/queued/e2e/server"
+	"github.com/queued-mq/queued/internal/history"
 )
 
 // rounds is how often the server is killed, and seed that of all random
@@ -100,10 +100,7 @@ func judge(t *testing.T, w *world, s *server.Server) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	h := w.rec.History()
-	h.Threshold = threshold
-	h.Before = stats(conn.Stats(t, queue))
-	h.Drain = time.Now()
+	before, drain := stats(conn.Stats(t, queue)), time.Now()
 	for _, from := range []string{queue, queue + "_dlq"} {
 		for {
 			messages := c.receive(from, faces.Want{Limit: 20, Visibility: 600})
@@ -115,7 +112,9 @@ func judge(t *testing.T, w *world, s *server.Server) {
 			}
 		}
 	}
-	h.After = stats(conn.Stats(t, queue))
+	h := w.rec.History(time.Now())
+	h.Threshold, h.Tolerance = threshold, history.OneMachine
+	h.Drain, h.Before, h.After = drain, before, stats(conn.Stats(t, queue))
 
 	for answer := range w.odd.Range {
 		t.Error(answer)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/queued-mq/queued/e2e/faces"
-	"github.com/queued-mq/queued/e2e/history"
 	"github.com/queued-mq/queued/e2e/server"
+	"github.com/queued-mq/queued/internal/history"
 )
 
 const (
@@ -168,16 +168,18 @@ func (c *client) send(p *publish) history.Outcome {
 		return history.Doubt
 	}
 	end := time.Now()
+	var events history.History
 	for i, m := range p.messages {
 		h := history.Publish{
-			Content: string(m.Body), Token: p.token, Delay: time.Duration(m.Delay) * time.Second,
+			Content: string(m.Body), Channel: m.Channel, Token: p.token, Delay: time.Duration(m.Delay) * time.Second,
 			Start: start, End: end, Outcome: outcome,
 		}
 		if outcome == history.Done && ids != nil {
 			h.ID = ids[i]
 		}
-		c.rec.Publish(h)
+		events.Publishes = append(events.Publishes, h)
 	}
+	c.rec.Add(events)
 	return outcome
 }
 
@@ -238,20 +240,25 @@ func (c *client) receive(from string, w faces.Want) []faces.Delivery {
 		return nil
 	}
 	now := time.Now()
-	if c.outcome("receive", err) == history.Doubt {
-		c.rec.Lose(history.Lost{Start: start, End: now})
+	var events history.History
+	switch o := c.outcome("receive", err); {
+	case o == history.Doubt:
+		events.Lost = []history.Lost{{Start: start, End: now}}
+	case o == history.Done && len(messages) < w.Limit:
+		events.Lost = []history.Lost{{Start: start, End: now, Why: history.Short}}
 	}
 	for _, m := range messages {
 		d := history.Delivery{
 			Start: start, End: now, Visibility: time.Duration(w.Visibility) * time.Second,
 			Dead: m.Dead != nil, ID: m.ID, Content: string(m.Body), Receipt: m.Receipt, Count: m.Count,
-			CreatedAt: m.CreatedAt, VisibleAfter: m.VisibleAfter,
+			Channel: m.Channel, CreatedAt: m.CreatedAt, VisibleAfter: m.VisibleAfter, Expire: m.ExpireAfter,
 		}
 		if m.Dead != nil {
-			d.DeadCount = m.Dead.Count
+			d.DeadCount, d.DeadAt = m.Dead.Count, m.Dead.At
 		}
-		c.rec.Deliver(d)
+		events.Deliveries = append(events.Deliveries, d)
 	}
+	c.rec.Add(events)
 	return messages
 }
 
@@ -266,7 +273,7 @@ func (c *client) walkAway() {
 	time.Sleep(time.Duration(c.rand.IntN(3000)) * time.Microsecond)
 	w.Leave()
 	_, _ = w.Result() // nobody looks at it
-	c.rec.Lose(history.Lost{Start: start, End: time.Now()})
+	c.rec.Add(history.History{Lost: []history.Lost{{Start: start, End: time.Now()}}})
 }
 
 // update extends a lease, or ends it. What a face cannot say is left.
@@ -292,7 +299,7 @@ func (c *client) update(receipt string, seconds int) {
 			u.Outcome = history.Doubt
 		}
 	}
-	c.rec.Update(u)
+	c.rec.Add(history.History{Updates: []history.Update{u}})
 }
 
 func (c *client) delete(receipt string) {
@@ -302,5 +309,5 @@ func (c *client) delete(receipt string) {
 		return
 	}
 	o := c.outcome("delete", err)
-	c.rec.Delete(history.Delete{Receipt: receipt, Start: start, End: time.Now(), Outcome: o})
+	c.rec.Add(history.History{Deletes: []history.Delete{{Receipt: receipt, Start: start, End: time.Now(), Outcome: o}}})
 }

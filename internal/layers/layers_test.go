@@ -52,6 +52,7 @@ var arrows = map[string][]string{
 	"api/openapi":             {},
 	"api/openapi/cmd/openapi": {},
 	"internal/queuetest":      {"grpcapi", "service", "broker", "limits", "store", "store/testdisk", "api/codec", "api/gen/queue/v1"},
+	"internal/history":        {},
 	"internal/layers":         {},
 }
 
@@ -61,7 +62,7 @@ var inTests = map[string][]string{
 	"api/codec":   {"api/gen/queue/v1"}, // reads and writes its messages
 	"api/openapi": {"api/gen/queue/v1"}, // compares the document with the services
 	"store":       {"store/testdisk"},
-	"broker":      {"store/testdisk"},
+	"broker":      {"store/testdisk", "internal/history"},
 	"service":     {"store", "store/testdisk"},
 	"gateway":     {"store", "store/testdisk", "broker", "limits", "grpcapi"},
 	"grpcapi":     {"store", "store/testdisk", "broker", "limits", "api/codec"},
@@ -80,7 +81,7 @@ var homes = map[string][]string{
 
 // pure packages import the standard library alone (and what arrows allows);
 // their tests are free.
-var pure = []string{"queue", "stomp/frame", "gateway/wire"}
+var pure = []string{"queue", "stomp/frame", "gateway/wire", "internal/history"}
 
 func TestImports(t *testing.T) {
 	t.Parallel()

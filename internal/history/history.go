@@ -14,10 +14,11 @@
 // two are compared only with Tolerance between them.
 package history
 
-import (
-	"sync"
-	"time"
-)
+import "time"
+
+// OneMachine is how far the clocks of a server and of clients in other
+// processes of the same machine may stand apart: rounding and scheduling.
+const OneMachine = 250 * time.Millisecond
 
 // Outcome is what became of a request as far as its client knows.
 type Outcome int
@@ -33,29 +34,40 @@ const (
 type History struct {
 	// Threshold is the queue's deadLetterQueueDeliveryCount; 0: none.
 	Threshold int
+	// Tolerance is how far the clocks of server and clients may stand apart;
+	// 0: they are one.
+	Tolerance time.Duration
 
 	Publishes  []Publish
 	Deliveries []Delivery
 	Lost       []Lost
 	Updates    []Update
 	Deletes    []Delete
+	Undelivers []Undeliver
+	Purges     []Purge
 
-	// Drain is when clients began to receive and delete all there is, after
-	// everything else had ended and every lease of it had run out. What the
-	// counters said then is in Before, and what they said at the end in After.
+	// How it ended. Drain is when clients began to receive and delete all there
+	// is, after everything else had ended and every lease of it had run out.
+	// What the counters said then is in Before, and what they said at the end
+	// in After.
+	//
+	// Or nobody drained it: Rest is what was read from the disk, as it was at
+	// Drain, when the power failed. Before are the counters that were on it.
 	Drain         time.Time
 	Before, After Stats
+	Rest          *Rest
 }
 
 // Publish is one attempt to publish one message.
 type Publish struct {
 	Content    string // of this message alone; attempts of the same message share it
+	Channel    string
 	Token      string // retry token; "": none
 	Delay      time.Duration
 	Start, End time.Time
 	Outcome    Outcome
 	ID         int64     // when Done; 0: not told
-	Expire     time.Time // when Done
+	Expire     time.Time // when Done; zero: not told
 }
 
 // Delivery is one message in the answer to a receive.
@@ -65,17 +77,34 @@ type Delivery struct {
 	Visibility   time.Duration
 	ID           int64
 	Content      string
+	Channel      string
 	Receipt      string
 	Count        int
 	VisibleAfter time.Time
 	CreatedAt    time.Time
-	DeadCount    int // deliveries before the move, as a dead letter says
+	Expire       time.Time // zero: not told
+	DeadCount    int       // deliveries before the move, as a dead letter says
+	DeadAt       time.Time // when it was moved; zero: not told
 }
 
-// Lost is a receive that got no answer. It may have delivered any messages,
-// none of them twice.
+// Loss is why a receive may have made deliveries that nobody was told of.
+type Loss int
+
+const (
+	// There was no answer: any messages, none of them twice.
+	Unanswered Loss = iota
+	// The answer has fewer messages than were asked for. One that was deleted,
+	// purged or expired before its content was read is left out, and counted.
+	Short
+	// The client gave up before the answer, which was then taken back: not
+	// counted, but receipts of before are dead.
+	TakenBack
+)
+
+// Lost is a receive that was not told all, or may not have been.
 type Lost struct {
 	Start, End time.Time
+	Why        Loss
 }
 
 // Update is a change of visibility.
@@ -94,46 +123,53 @@ type Delete struct {
 	Outcome    Outcome
 }
 
+// Undeliver takes a delivery back as if it had not been made. It has no answer,
+// so it has no end.
+type Undeliver struct {
+	Receipt string
+	Start   time.Time
+}
+
+// Purge removes what is in some channels of a queue, of its dead letter queue,
+// or both.
+type Purge struct {
+	Channels     []string // nil: all
+	Normal, Dead bool
+	Start, End   time.Time
+	Outcome      Outcome
+}
+
 // Stats are the counters of a queue and of its dead letter queue.
 type Stats struct {
 	Visible, InFlight, Delayed, Bytes    int64
 	DeadVisible, DeadInFlight, DeadBytes int64
 }
 
-// Recorder collects a history from many goroutines.
-type Recorder struct {
-	mu sync.Mutex
-	h  History
+// Rest is all the messages on a disk.
+type Rest struct {
+	Messages []Found
 }
 
-// Publish adds an attempt to publish a message.
-func (r *Recorder) Publish(p Publish) {
-	r.add(func(h *History) { h.Publishes = append(h.Publishes, p) })
-}
+// State is what a message is doing.
+type State int
 
-// Deliver adds what one receive gave.
-func (r *Recorder) Deliver(d ...Delivery) {
-	r.add(func(h *History) { h.Deliveries = append(h.Deliveries, d...) })
-}
+const (
+	Visible State = iota
+	InFlight
+	Delayed
+)
 
-// Lose adds a receive that got no answer.
-func (r *Recorder) Lose(l Lost) { r.add(func(h *History) { h.Lost = append(h.Lost, l) }) }
-
-// Update adds a change of visibility.
-func (r *Recorder) Update(u Update) { r.add(func(h *History) { h.Updates = append(h.Updates, u) }) }
-
-// Delete adds a delete.
-func (r *Recorder) Delete(d Delete) { r.add(func(h *History) { h.Deletes = append(h.Deletes, d) }) }
-
-func (r *Recorder) add(f func(*History)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.h)
-}
-
-// History is what has been recorded. Nothing may be added any more.
-func (r *Recorder) History() *History {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return &r.h
+// Found is one message on a disk.
+type Found struct {
+	ID        int64
+	Content   string
+	Channel   string
+	Dead      bool
+	State     State
+	Count     int
+	Until     time.Time // when InFlight: the end of its lease
+	CreatedAt time.Time
+	Expire    time.Time
+	DeadCount int
+	DeadAt    time.Time
 }
