@@ -119,15 +119,15 @@ func (s *Store) open(o Options, disk vfs.FS, readOnly bool) error {
 	if readOnly { // the read that found it tells; else Fatalf does
 		po.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {}
 	}
-	if o.QuietScheduler {
-		po.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
-	}
+	scheduler := newAfterStart(o.QuietScheduler)
+	po.Experimental.CompactionScheduler = scheduler
 	db, err := pebble.Open(s.dir, po)
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", s.dir, detailed(err))
 	}
 	words.opening.Store(false)
 	s.db = db
+	scheduler.begin()
 	return nil
 }
 
