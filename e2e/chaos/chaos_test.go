@@ -157,7 +157,7 @@ func stats(s rest.Stats) history.Stats {
 func vacuous(t *testing.T, h *history.History) {
 	t.Helper()
 	var published, updated, deleted [4]int
-	tokens, late, dead := 0, 0, 0
+	tokens, late, dead, lost := 0, 0, 0, 0
 	for _, p := range h.Publishes {
 		published[p.Outcome]++
 		if p.Token != "" {
@@ -178,15 +178,20 @@ func vacuous(t *testing.T, h *history.History) {
 			late++
 		}
 	}
+	for _, l := range h.Lost {
+		if l.Why == history.Unanswered {
+			lost++
+		}
+	}
 	t.Logf("publishes %v (done, refused, stale, in doubt), %d of them with a token; %d deliveries, %d of them not the first, %d of dead letters; %d receives in doubt; updates %v; deletes %v",
-		published, tokens, len(h.Deliveries), late, dead, len(h.Lost), updated, deleted)
+		published, tokens, len(h.Deliveries), late, dead, lost, updated, deleted)
 	for what, n := range map[string]int{
 		"publishes that were acknowledged": published[history.Done],
 		"publishes in doubt":               published[history.Doubt],
 		"publishes with a token":           tokens,
 		"deliveries after the first":       late,
 		"dead letters":                     dead,
-		"receives in doubt":                len(h.Lost),
+		"receives in doubt":                lost,
 		"updates that worked":              updated[history.Done],
 		"deletes that worked":              deleted[history.Done],
 	} {

@@ -2,8 +2,12 @@ package history
 
 import "time"
 
+// late is how long before the end of a lease it may be too late to take the
+// delivery back: nobody is told when that is done.
+const late = time.Second
+
 // counts: the first delivery is 1 and each has one more than that before it. A
-// delivery that was taken back is not counted, or, if that came too late, is.
+// delivery that was taken back is not counted; if that came late it may be.
 // Each receive that was not told all may have been one delivery in between.
 func (c *checker) counts(m *message) {
 	last, since, loose := 0, time.Time{}, 0
@@ -20,9 +24,10 @@ func (c *checker) counts(m *message) {
 				c.broken(Counted, m, "count %d came after count %d, and %d receives that were not told all lie between", l.Count, last, lost)
 			}
 		}
-		if l.back.IsZero() {
+		switch {
+		case l.back.IsZero():
 			last, since, loose = l.Count, l.at, 0
-		} else {
+		case l.VisibleAfter.Sub(l.back) < late:
 			loose++
 		}
 	}

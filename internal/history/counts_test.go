@@ -39,9 +39,13 @@ var countsCases = []story{
 	{fine, Counted, "a delivery was taken back", func(h *History) {
 		h.Deliveries = append(h.Deliveries, takenBack(h, 20, 23))
 	}},
-	{fine, Counted, "a delivery was taken back too late", func(h *History) {
+	{broken, Counted, "a delivery was taken back and is counted", func(h *History) {
 		h.Deliveries = append(h.Deliveries, takenBack(h, 20, 23))
 		h.Deliveries[6].Count = 3
+	}},
+	{fine, Counted, "a delivery was taken back late and is counted", func(h *History) {
+		h.Deliveries = append(h.Deliveries, takenBack(h, 20, 3620))
+		h.Deliveries[6] = delivery(3700, 60, 2, "b", 3)
 	}},
 	{broken, Counted, "a delivery was taken back, and one more is missing", func(h *History) {
 		h.Deliveries = append(h.Deliveries, takenBack(h, 20, 23))
