@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"path"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/queued-mq/queued/internal/history"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
 	"github.com/queued-mq/queued/store/testdisk"
@@ -181,46 +180,31 @@ func failedLog(t *testing.T, syncs bool, cause error) {
 	})
 	died := mortal(x)
 	x.open()
-	id := x.queue("orders", nil)
-
-	var mu sync.Mutex
-	stored := make(map[queue.MessageID]bool) // true until its delete was asked for
+	r := &recorded{b: x.b, id: x.queue("orders", nil)}
 	enough := make(chan struct{})
+	var deleted atomic.Int64
 	for range 4 {
 		go func() { // until its call is never answered
 			for {
-				out, err := x.b.Publish(context.Background(), PublishRequest{Queue: id, Messages: make([]queue.NewMessage, 3)})
-				if err != nil {
+				messages := make([]queue.NewMessage, 3)
+				for i := range messages {
+					messages[i].Body = r.body(1)
+				}
+				if _, err := r.publish(messages...); err != nil {
 					t.Error(err)
 					return
 				}
-				mu.Lock()
-				for _, p := range out {
-					if _, known := stored[p.ID]; !known {
-						stored[p.ID] = true
-					}
-				}
-				if n := len(stored); n > 500 && n <= 503 {
-					close(enough)
-				}
-				mu.Unlock()
 			}
 		}()
 		go func() {
 			for {
-				got, err := x.b.Receive(context.Background(), ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour, Wait: time.Hour})
+				got, err := r.receive(context.Background(), ReceiveRequest{Limit: 1, Visibility: time.Hour, Wait: time.Hour}, history.Unanswered)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				for _, d := range got {
-					mu.Lock()
-					stored[d.ID] = false
-					mu.Unlock()
-					if errs, err := x.b.Delete(context.Background(), id, []queue.Receipt{d.Receipt}); errors.Join(append(errs, err)...) != nil {
-						t.Error(err, errs)
-						return
-					}
+				if r.delete(receiptsOf(got)...); deleted.Add(1) == 100 {
+					close(enough)
 				}
 			}
 		}()
@@ -239,21 +223,12 @@ func failedLog(t *testing.T, syncs bool, cause error) {
 		t.Error("the fault was not hit")
 	}
 
-	mu.Lock()
-	told := maps.Clone(stored)
-	mu.Unlock()
-	s, err := store.Open("data", lookOptions(disk.Crash(0, rand.NewPCG(1, 1))))
-	if err != nil {
+	now := r.now()
+	told := r.rec.History(now) // first what was told, then the copy
+	told.Drain, told.Threshold = now, 5
+	if err := cutOff(told, disk.Crash(0, rand.NewPCG(1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	c, err := takeCensus(s, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id, kept := range told {
-		if kept && c.messages[id] == nil {
-			t.Errorf("message %d was acknowledged and is gone", id)
-		}
-	}
+	r.judge(t, told)
+	happened(t, told, "publishes", "deliveries", "deleted")
 }

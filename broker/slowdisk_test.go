@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"context"
-	"fmt"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -10,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/queued-mq/queued/internal/history"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store/testdisk"
 )
@@ -62,28 +61,17 @@ func slowSyncs(t *testing.T, slow time.Duration) {
 	}()
 	synctest.Wait()
 
-	var mu sync.Mutex
-	stored := make(map[queue.MessageID]bool)
-	refused := 0
+	r := &recorded{b: x.b, id: id}
 	var all sync.WaitGroup
 	for i := range 30 { // more than may wait
 		all.Go(func() {
 			began, synced := time.Now(), done.Load()
-			out, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: []queue.NewMessage{{Message: queue.Message{Body: fmt.Append(nil, i)}}}})
-			mu.Lock()
-			defer mu.Unlock()
+			_, err := r.publish(queue.NewMessage{Message: queue.Message{Body: r.body(1)}})
 			switch {
-			case err == nil:
-				stored[out[0].ID] = true
-				if done.Load() == synced {
-					t.Errorf("publish %d is answered before a sync", i)
-				}
-			case queue.CodeOf(err) != queue.ServiceUnavailable:
-				t.Errorf("publish %d: %v", i, err)
-			default:
-				if refused++; time.Since(began) != 0 {
-					t.Errorf("publish %d is refused after %v", i, time.Since(began))
-				}
+			case err == nil && done.Load() == synced:
+				t.Errorf("publish %d is answered before a sync", i)
+			case err != nil && time.Since(began) != 0:
+				t.Errorf("publish %d is refused after %v", i, time.Since(began))
 			}
 		})
 	}
@@ -100,49 +88,25 @@ func slowSyncs(t *testing.T, slow time.Duration) {
 	}
 	all.Wait()
 	<-polled
-	if len(stored) == 0 || refused == 0 {
-		t.Errorf("%d publishes were stored, %d refused", len(stored), refused)
-	}
 
 	// Each message goes to one of many consumers, and is deleted for good.
+	before, drain := r.stats(), r.now()
 	for range 5 {
 		all.Go(func() {
 			for {
-				got, err := x.b.Receive(t.Context(), ReceiveRequest{Queue: id, Limit: 3, Visibility: time.Hour})
-				if err != nil {
-					t.Error(err)
-				}
-				if len(got) == 0 {
+				got, err := r.receive(t.Context(), ReceiveRequest{Limit: 3, Visibility: time.Hour}, history.Unanswered)
+				if len(got) == 0 || err != nil {
 					return
 				}
-				var receipts []queue.Receipt
-				mu.Lock()
-				for _, d := range got {
-					if !stored[d.ID] || d.DeliveryCount != 1 {
-						t.Errorf("message %d, delivery %d: it was taken before, or never stored", d.ID, d.DeliveryCount)
-					}
-					stored[d.ID] = false
-					receipts = append(receipts, d.Receipt)
-				}
-				mu.Unlock()
-				errs, err := x.b.Delete(context.Background(), id, receipts)
-				if err != nil {
-					t.Error(err)
-				}
-				for _, err := range errs {
-					if err != nil {
-						t.Error(err)
-					}
-				}
+				r.delete(receiptsOf(got)...)
 			}
 		})
 	}
 	all.Wait()
-	for id, left := range stored {
-		if left {
-			t.Errorf("message %d never came", id)
-		}
-	}
+	h := r.rec.History(r.now())
+	h.Threshold, h.Drain, h.Before, h.After = 5, drain, before, r.stats()
+	r.judge(t, h)
+	happened(t, h, "publishes", "refused", "deliveries", "deleted")
 	x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 0 in flight 0 bytes 0")
 	if done.Load() < 5 {
 		t.Errorf("only %d syncs were slow", done.Load())
