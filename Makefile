@@ -68,6 +68,14 @@ field: ## a field case that takes minutes (CASE=Beats: heart-beats; CASE=Head: a
 soak: ## fill a queue to BACKLOG and drain it again for MINUTES; prints a table and plots
 	cd e2e && $(GO) vet -tags field ./field && BACKLOG=$(BACKLOG) MINUTES=$(MINUTES) $(GO) test -tags field ./field -run TestSoak -count=1 -v -timeout 0
 
+.PHONY: backlog
+backlog: ## have MESSAGES wait, kill -9 and start again; prints a table (JSON=file: lines of it too)
+	cd e2e && $(GO) vet -tags field ./field && MESSAGES=$(MESSAGES) JSON=$(abspath $(JSON)) $(GO) test -tags field ./field -run TestBacklog -count=1 -v -timeout 0
+
+.PHONY: queue
+queue: ## send MESSAGES through one queue in which BACKLOG wait, as fast as it goes or PER_MINUTE; prints a table and plots
+	cd e2e && $(GO) vet -tags field ./field && MESSAGES=$(MESSAGES) BACKLOG=$(BACKLOG) PER_MINUTE=$(PER_MINUTE) EVERY=$(EVERY) JSON=$(abspath $(JSON)) $(GO) test -tags field ./field -run TestQueue -count=1 -v -timeout 0
+
 .PHONY: race
 race: ## the tests of the root module under the race detector
 	$(GO) test -race ./...

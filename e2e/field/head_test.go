@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,17 +19,12 @@ import (
 )
 
 // minutes is how long the load of TestHead runs.
-var minutes = func() int {
-	if n, err := strconv.Atoi(os.Getenv("MINUTES")); err == nil {
-		return n
-	}
-	return 30
-}()
+var minutes = number("MINUTES", 30)
 
 const (
 	telemetry = "telemetry-raw"
 	perMinute = 100_000 // messages in, and out: 3 million in 30 min
-	backlog   = 500_000
+	steady    = 500_000
 	bound     = 256 << 20 // octets on disk that may stay after a drain
 )
 
@@ -43,10 +36,10 @@ func TestHead(t *testing.T) {
 	x.publish(x.probe, 1000, 0)
 	t.Logf("1000 messages: %v", times(100, x.hit))
 
-	t.Logf("filling it to %d", backlog)
+	t.Logf("filling it to %d", steady)
 	var fill sync.WaitGroup
 	for range 8 {
-		fill.Go(func() { x.publish(rest.Dial(t, s.REST), backlog/8, 0) })
+		fill.Go(func() { x.publish(rest.Dial(t, s.REST), steady/8, 0) })
 	}
 	fill.Wait()
 
@@ -162,18 +155,22 @@ func (x *head) consume(stop chan struct{}, clients int) {
 }
 
 func (x *head) delete(c *rest.Conn, messages []rest.Message) {
-	if len(messages) == 0 {
-		return
+	if len(messages) > 0 {
+		c.Must(x, 200, "POST", "/queues/"+telemetry+"/messages/actions/deleteMessages", receipts(x.T, messages))
 	}
+}
+
+// receipts is the body of a request that deletes these messages.
+func receipts(t *testing.T, messages []rest.Message) string {
 	entries := make([]map[string]string, len(messages))
 	for i, m := range messages {
 		entries[i] = map[string]string{"receipt": m.Receipt}
 	}
 	text, err := json.Marshal(map[string]any{"entries": entries})
 	if err != nil {
-		x.Fatal(err)
+		t.Fatal(err)
 	}
-	c.Must(x, 200, "POST", "/queues/"+telemetry+"/messages/actions/deleteMessages", string(text))
+	return string(text)
 }
 
 // hit is how long a get takes that finds a message.
@@ -270,8 +267,13 @@ func times(n int, f func() time.Duration) latency {
 	for i := range all {
 		all[i] = f()
 	}
+	return summary(all)
+}
+
+// summary sorts what there is of them.
+func summary(all []time.Duration) latency {
 	slices.Sort(all)
-	return latency{all[n/2], all[n*99/100]}
+	return latency{all[len(all)/2], all[len(all)*99/100]}
 }
 
 // typical is the median of the p99s, so that one pause of the machine is not

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,12 +20,7 @@ import (
 )
 
 // swing is the backlog up to which TestSoak fills the queue before it drains it.
-var swing = func() int {
-	if n, err := strconv.Atoi(os.Getenv("BACKLOG")); err == nil {
-		return n
-	}
-	return 1_000_000
-}()
+var swing = number("BACKLOG", 1_000_000)
 
 // TestSoak fills a queue and drains it, again and again, and shows what that
 // does to the disk, the memory, the goroutines, the tombstones and the time it
@@ -99,7 +93,10 @@ func (x *soak) during(phase string, f func()) {
 }
 
 func (x *soak) sample(phase string) sample {
-	m := x.metrics()
+	m, err := metrics(x.s)
+	if err != nil {
+		x.Fatal(err)
+	}
 	one := sample{
 		at: time.Since(x.began), phase: phase,
 		backlog:    m[`queued_queue_messages{queue="`+telemetry+`",state="visible"}`] + m[`queued_queue_messages{queue="`+telemetry+`",state="in_flight"}`],
@@ -129,10 +126,10 @@ func (x *soak) find() time.Duration {
 }
 
 // metrics reads the server's.
-func (x *soak) metrics() map[string]float64 {
-	resp, err := http.Get(x.s.Admin + "/metrics")
+func metrics(s *server.Server) (map[string]float64, error) {
+	resp, err := http.Get(s.Admin + "/metrics")
 	if err != nil {
-		x.Fatal(err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	out := map[string]float64{}
@@ -143,7 +140,7 @@ func (x *soak) metrics() map[string]float64 {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // show prints the table and the plots.
