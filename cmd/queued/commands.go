@@ -96,6 +96,7 @@ have no flags. "queued config" lists all settings.`,
 			return err
 		}
 		log := newLogger(cfg, stderr)
+		cfg.limitMemory()
 		if err := serve(cmd.Context(), cfg, log, cmd.OutOrStdout(), os.Exit); err != nil {
 			return failure{err}
 		}
