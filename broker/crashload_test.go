@@ -46,6 +46,7 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 		clients atomic.Pointer[recorded] // nil: not yet, or no more
 		mu      sync.Mutex
 		copies  []copied
+		deleted atomic.Int64
 		steps   int
 		apart   = 5 // steps from one copy to the next
 	)
@@ -103,7 +104,7 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 			for ctx.Err() == nil {
 				got, _ := r.receive(ctx, ReceiveRequest{Dead: rand.IntN(4) == 0, Limit: 3, Visibility: time.Hour, Wait: 10 * time.Millisecond}, history.Unanswered)
 				for _, d := range got {
-					if d.DeadLetter != nil {
+					if d.DeadLetter != nil && deleted.Load() > 50 {
 						clients.Store(r) // by now there is some of everything
 					}
 					switch rand.IntN(4) {
@@ -114,7 +115,7 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 						continue
 					}
 					if rand.IntN(3) > 0 {
-						r.delete(d.Receipt)
+						deleted.Add(int64(r.delete(d.Receipt)))
 					}
 				}
 			}
