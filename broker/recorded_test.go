@@ -80,6 +80,9 @@ func (r *recorded) publish(messages ...queue.NewMessage) ([]queue.Published, err
 func (r *recorded) receive(ctx context.Context, q ReceiveRequest, why history.Loss) ([]queue.Delivery, error) {
 	q.Queue = r.id
 	lost := history.Lost{Start: r.now(), Why: why}
+	if channel, exact := q.Filter.Exact(); exact {
+		lost.Channels = []string{channel}
+	}
 	told := r.rec.Begin(history.History{Lost: []history.Lost{lost}})
 	out, err := r.b.Receive(ctx, q)
 	var h history.History

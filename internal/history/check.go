@@ -289,6 +289,11 @@ func (m *message) latest() *lease {
 	return nil
 }
 
+// inChannel is true if a message is in one of the channels; nil: in any.
+func inChannel(m *message, channels []string) bool {
+	return channels == nil || m.origin != nil && slices.Contains(channels, m.origin.attempts[0].Channel)
+}
+
 // over is true if a message may have been removed by time alone.
 func (c *checker) over(m *message, at time.Time) bool {
 	return !m.expire.IsZero() && !m.expire.After(at.Add(c.h.Tolerance))

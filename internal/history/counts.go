@@ -50,7 +50,7 @@ func (c *checker) counts(m *message) {
 func (c *checker) unseen(m *message, from, to time.Time) int {
 	n := 0
 	for _, l := range c.h.Lost {
-		if l.Start.After(to.Add(c.h.Tolerance)) || l.End.Before(from.Add(-c.h.Tolerance)) {
+		if !inChannel(m, l.Channels) || l.Start.After(to.Add(c.h.Tolerance)) || l.End.Before(from.Add(-c.h.Tolerance)) {
 			continue
 		}
 		if l.Why == Unanswered || l.Why == Short && c.gone(m, l.End, nil) {

@@ -63,6 +63,10 @@ var countsCases = []story{
 		h.Deliveries[8].Count = 2
 		h.Lost = append(h.Lost, Lost{Start: at(50), End: at(51), Why: Short})
 	}},
+	{broken, Counted, "a receive of another channel was lost", func(h *History) {
+		h.Deliveries[8].Count = 2
+		h.Lost = append(h.Lost, Lost{Channels: []string{"c"}, Start: at(50), End: at(51)})
+	}},
 	{broken, Counted, "a receive that was given up is counted", func(h *History) {
 		h.Deliveries[8].Count = 2
 		h.Lost = append(h.Lost, Lost{Start: at(50), End: at(51), Why: TakenBack})

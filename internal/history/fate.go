@@ -1,9 +1,6 @@
 package history
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // rest: what is on the disk is what was told of the message last.
 func (c *checker) rest(m *message) {
@@ -82,14 +79,9 @@ func (c *checker) removes(d *Delete) bool {
 	return d.Outcome == Done && !c.buried(d)
 }
 
-// touches is true if a purge is of the channel of a message.
-func (p *Purge) touches(m *message) bool {
-	return m.origin != nil && (p.Channels == nil || slices.Contains(p.Channels, m.origin.attempts[0].Channel))
-}
-
 // mayHave is true if a purge may have removed a message.
 func (p *Purge) mayHave(m *message) bool {
-	return (p.Outcome == Done || p.Outcome == Doubt) && p.touches(m) && !m.origin.first().After(p.End)
+	return (p.Outcome == Done || p.Outcome == Doubt) && m.origin != nil && inChannel(m, p.Channels) && !m.origin.first().After(p.End)
 }
 
 // must is true if a purge has removed a message that was there, and, if it was
@@ -97,7 +89,7 @@ func (p *Purge) mayHave(m *message) bool {
 // always been there, and a dead letter has been one since its first delivery
 // as such.
 func (p *Purge) must(m *message, dead bool) bool {
-	if p.Outcome != Done || !p.touches(m) {
+	if p.Outcome != Done || m.origin == nil || !inChannel(m, p.Channels) {
 		return false
 	}
 	before := func(end time.Time) bool { return end.Before(p.Start) }

@@ -103,6 +103,7 @@ const (
 
 // Lost is a receive that was not told all, or may not have been.
 type Lost struct {
+	Channels   []string // that it asked for; nil: any
 	Start, End time.Time
 	Why        Loss
 }

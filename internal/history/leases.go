@@ -114,7 +114,7 @@ func (c *checker) mayBeSuperseded(l *lease, at time.Time) bool {
 		return true // it may have been moved
 	}
 	for _, lost := range c.h.Lost {
-		if lost.Why != Short && !lost.Start.After(at) && !lost.End.Before(l.at.Add(-c.h.Tolerance)) {
+		if lost.Why != Short && inChannel(l.of, lost.Channels) && !lost.Start.After(at) && !lost.End.Before(l.at.Add(-c.h.Tolerance)) {
 			return true
 		}
 	}

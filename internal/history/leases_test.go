@@ -66,6 +66,10 @@ var leasesCases = []story{
 	{broken, Receipt, "delete refused after the lease, and nobody got the message", func(h *History) {
 		h.Deletes = append(h.Deletes, Delete{Receipt: "2/1", Start: at(50), End: at(50.1), Outcome: Stale})
 	}},
+	{broken, Receipt, "delete refused after the lease, and a receive of another channel was given up", func(h *History) {
+		h.Deletes = append(h.Deletes, Delete{Receipt: "2/1", Start: at(50), End: at(50.1), Outcome: Stale})
+		h.Lost = append(h.Lost, Lost{Channels: []string{"c"}, Start: at(40), End: at(41), Why: TakenBack})
+	}},
 	{fine, Receipt, "delete refused after the lease, and a receive that was given up may have got the message", func(h *History) {
 		h.Deletes = append(h.Deletes, Delete{Receipt: "2/1", Start: at(50), End: at(50.1), Outcome: Stale})
 		h.Lost = append(h.Lost, Lost{Start: at(40), End: at(41), Why: TakenBack})
