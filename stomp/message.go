@@ -12,8 +12,8 @@ import (
 // say as headers: 1.0 has no way to write a line end, 1.1 none for a CR.
 const omittedHeader = "omitted-properties"
 
-// appendMessage appends the MESSAGE frame of m. The headers that are the same
-// for all messages of the subscription stand in u.prefix.
+// appendMessage appends the MESSAGE frame of m. What is the same for all
+// messages of the subscription stands in u.prefix and u.destination.
 func (u *subscription) appendMessage(dst []byte, m *queue.Delivery) []byte {
 	v := u.conn.version
 	number := func(name string, n int64) {
@@ -21,6 +21,9 @@ func (u *subscription) appendMessage(dst []byte, m *queue.Delivery) []byte {
 		dst = append(dst, ':')
 		dst = strconv.AppendInt(dst, n, 10)
 		dst = append(dst, '\n')
+	}
+	plain := func(name, value string) { // nothing in it needs an escape
+		dst = append(append(append(append(dst, name...), ':'), value...), '\n')
 	}
 	text := func(name, value string) bool {
 		var ok bool
@@ -31,15 +34,15 @@ func (u *subscription) appendMessage(dst []byte, m *queue.Delivery) []byte {
 	if m.Channel != "" && u.everyChannel {
 		text("destination", u.at+"/"+m.Channel)
 	} else {
-		text("destination", u.at)
+		dst = append(dst, u.destination...)
 	}
 	if v == frame.V12 {
 		number("message-id", int64(m.ID))
 		if u.mode != auto {
-			text("ack", string(m.Receipt))
+			plain("ack", string(m.Receipt))
 		}
 	} else {
-		text("message-id", string(m.Receipt))
+		plain("message-id", string(m.Receipt))
 	}
 	dst = frame.AppendContentLength(dst, len(m.Body))
 	omitted := ""
@@ -51,7 +54,7 @@ func (u *subscription) appendMessage(dst []byte, m *queue.Delivery) []byte {
 	number("delivery-count", int64(m.DeliveryCount))
 	number("oci-message-id", int64(m.ID))
 	number("timestamp", int64(m.CreatedAt))
-	text("redelivered", strconv.FormatBool(m.DeliveryCount > 1))
+	plain("redelivered", strconv.FormatBool(m.DeliveryCount > 1))
 	if dead := m.DeadLetter; dead != nil {
 		text("dead-letter-reason", dead.Reason)
 		number("dead-letter-delivery-count", int64(dead.DeliveryCount))

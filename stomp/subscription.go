@@ -40,6 +40,7 @@ type subscription struct {
 	prefetch     int
 	release      bool   // what is not settled goes back when the subscription ends
 	prefix       []byte // of each MESSAGE frame
+	destination  []byte // the header line, for a message without a channel to add
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -174,6 +175,7 @@ func (c *conn) readSubscribe(f *frame.Frame) (*subscription, service.SubscribeRe
 	if named {
 		u.prefix, _ = frame.AppendHeader(u.prefix, c.version, "subscription", u.id)
 	}
+	u.destination, _ = frame.AppendHeader(nil, c.version, "destination", u.at)
 	return u, r, nil
 }
 
