@@ -154,6 +154,13 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.delivered = nil
 		x.refuse(errGone)
 	}
+	release, ok := holdAnswer(r, int64(cap(x.out)))
+	if !ok {
+		g.service.Undeliver(x.delivered)
+		x.delivered, x.out = nil, nil // the refusal may have to wait too
+		x.refuse(ErrUnread)
+	}
+	defer release()
 	if !x.send(w, g.writeTimeout) {
 		g.service.Undeliver(x.delivered)
 	}

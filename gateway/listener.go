@@ -42,6 +42,8 @@ type conn struct {
 
 	read    atomic.Int64 // octets that were read
 	handled atomic.Int64 // and those of them that were handled; see Read
+
+	unread atomic.Int64 // octets of answers over HTTP/2 that wait to be taken
 }
 
 // CloseWrite closes the sending half, as net/http does before it drains.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"runtime/debug"
 	"time"
 
@@ -37,7 +38,7 @@ func (s *server) grpc(l *listener) (*face, error) {
 		grpc.UnaryInterceptor(calls.unary),
 		grpc.StreamInterceptor(calls.stream),
 		grpc.UnknownServiceHandler(unknown),
-		grpc.ForceServerCodecV2(codec.New()),
+		grpc.ForceServerCodecV2(unreadCodec{codec.New()}),
 		grpc.WaitForHandlers(true),
 	}
 	if s.tls != nil {
@@ -59,7 +60,7 @@ func (s *server) grpc(l *listener) (*face, error) {
 	return &face{
 		name:     service.FaceGRPC,
 		listener: l,
-		serve:    srv.Serve,
+		serve:    func(l net.Listener) error { return srv.Serve(unreadListener{l}) },
 		shutdown: func(ctx context.Context) error {
 			probe.Shutdown()
 			stopped()
@@ -104,7 +105,13 @@ func (c *grpcCalls) unary(ctx context.Context, req any, info *grpc.UnaryServerIn
 			_ = grpc.SetTrailer(ctx, metadata.Pairs("opc-request-id", caller.RequestID))
 		}
 	}()
-	return next(service.WithCaller(ctx, caller), req)
+	if resp, err = next(service.WithCaller(ctx, caller), req); err != nil {
+		return resp, err
+	}
+	if resp, err = c.hold(ctx, resp); err != nil {
+		return nil, grpcapi.Status(err)
+	}
+	return resp, nil
 }
 
 func (c *grpcCalls) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
