@@ -369,6 +369,9 @@ func (g *group) close() {
 		g.b.windows.charge(l)
 		g.cs.Lanes = append(g.cs.Lanes, l.row)
 	}
+	for _, q := range g.queues {
+		q.pending.behind = q.main.Visible > 0
+	}
 	g.b.windows.shrink(g.b.lanes)
 	g.putToSleep()
 	if g.b.checked {

@@ -187,3 +187,74 @@ func TestAdminThatRefuses(t *testing.T) {
 		}
 	})
 }
+
+// As long as messages wait and several consumers ask, a group has one publish
+// for two of the rest, and what gave way is in the next one. Nothing gives way
+// for few consumers, or when nothing waits.
+func TestPublishesGiveWay(t *testing.T) {
+	take := func(behind bool, put, rest int) (published, other int) {
+		b, q := &Broker{}, &queueState{}
+		q.pending.behind = behind
+		in := &b.in
+		for range put {
+			q.pending.push(&request{publishes: true})
+		}
+		for range rest {
+			q.pending.push(&request{})
+		}
+		if put+rest > 0 {
+			in.turns.push(&q.pending)
+		}
+		_, first := b.collect(nil, nil)
+		for _, r := range first {
+			if r.publishes {
+				published++
+			} else {
+				other++
+			}
+		}
+		_, second := b.collect(nil, nil)
+		if len(first)+len(second) != put+rest {
+			t.Errorf("two groups have %d and %d of %d requests", len(first), len(second), put+rest)
+		}
+		return published, other
+	}
+	for _, c := range []struct {
+		behind                  bool
+		put, rest               int
+		wantPut, wantOfTheOther int
+	}{
+		{true, 100, 40, 20, 40},
+		{true, 100, 4, 4, 4}, // the first are taken in turn
+		{true, 100, 3, 100, 3},
+		{true, 100, 0, 100, 0},
+		{true, 5, 40, 5, 40},
+		{true, 0, 40, 0, 40},
+		{false, 100, 40, 100, 40},
+	} {
+		if put, rest := take(c.behind, c.put, c.rest); put != c.wantPut || rest != c.wantOfTheOther {
+			t.Errorf("behind %v, %d publishes, %d others: the group has %d and %d, want %d and %d",
+				c.behind, c.put, c.rest, put, rest, c.wantPut, c.wantOfTheOther)
+		}
+	}
+}
+
+// A queue whose publishes give way holds no other queue up.
+func TestGivingWayIsOfOneQueue(t *testing.T) {
+	b := &Broker{}
+	queues := [2]queueState{}
+	queues[0].pending.behind = true
+	for i := range queues {
+		for range 50 {
+			queues[i].pending.push(&request{publishes: true})
+		}
+		b.in.turns.push(&queues[i].pending)
+	}
+	for range 8 {
+		queues[0].pending.push(&request{})
+	}
+	_, got := b.collect(nil, nil)
+	if len(got) != 8+4+50 {
+		t.Errorf("the group has %d requests", len(got))
+	}
+}
