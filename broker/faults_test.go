@@ -402,3 +402,36 @@ func TestLoweredLimitWithABacklog(t *testing.T) {
 		x.want(id, fmt.Sprintf("visible 0 in flight 0 delayed 0 bytes 0, dead visible %d in flight 0 bytes 0", n))
 	})
 }
+
+// What is published behind a full window does not take the place of bodies
+// that are soon given out.
+func TestBodiesBehindTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, testdisk.New())
+		defer x.shut()
+		x.close()
+		x.o.WindowSize = 64
+		x.open()
+		id := x.queue("orders", nil)
+		const n = 200
+		for i := range n {
+			x.put(id, "", fmt.Sprint(i))
+		}
+		if got := len(x.b.bodies.byID); got != 64 {
+			t.Errorf("%d bodies are kept for a window of 64", got)
+		}
+		next := 0
+		for next < n {
+			got := x.get(ReceiveRequest{Queue: id, Limit: 20, Visibility: time.Minute, Wait: time.Second})
+			if len(got) == 0 {
+				t.Fatalf("nothing comes after %d messages", next)
+			}
+			for _, m := range got {
+				if string(m.Body) != fmt.Sprint(next) {
+					t.Fatalf("message %d is %q", next, m.Body)
+				}
+				next++
+			}
+		}
+	})
+}

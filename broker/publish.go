@@ -275,15 +275,21 @@ func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
 	}
 	g.effect(store.Effect{Kind: store.Put, Lane: l.row.ID, Entry: e, Message: m})
 	g.size(l, &e, 1)
-	b.bodies.add(id, m)
 	if m.DueAt != 0 {
+		b.bodies.add(id, m)
 		g.count(l, store.Delayed, 1)
 		b.keeper.wants(m.DueAt)
 	} else {
-		g.count(l, store.Fresh, 1)
-		if left, isLeft := l.fresh.add(e); isLeft && l.refill != nil && l.refill.window == &l.fresh {
+		// Behind a window that is full its body would only take the place of
+		// others: it is read with its entry.
+		left, isLeft := l.fresh.add(e)
+		if refilling := l.refill != nil && l.refill.window == &l.fresh; isLeft && refilling {
 			l.refill.note(left)
+			b.bodies.add(id, m)
+		} else if !isLeft {
+			b.bodies.add(id, m)
 		}
+		g.count(l, store.Fresh, 1)
 		g.serve(q)
 	}
 	return queue.Published{ID: id, ExpireAfter: m.ExpireAfter}
