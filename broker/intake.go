@@ -75,26 +75,16 @@ type fifo struct {
 	turn  int   // whose turn it is
 	in    bool  // it stands in turns
 	next  *fifo // in turns
-
-	behind bool   // messages wait to be taken; the core says so
-	round  uint64 // the group that took the last request
-	taken  [2]int // by that group
 }
 
 func (f *fifo) len() int { return f.lists[0].n + f.lists[1].n }
 
-// The lists of a fifo.
-const (
-	publishes = iota
-	others
-)
-
 // kind is the list that r stands in.
 func (r *request) kind() int {
 	if r.publishes {
-		return publishes
+		return 0
 	}
-	return others
+	return 1
 }
 
 func (f *fifo) push(r *request) {
@@ -102,35 +92,14 @@ func (f *fifo) push(r *request) {
 	f.bytes += r.bytes
 }
 
-// pop is the next request for the group of that round; nil, if publishes are all
-// there is and they give way.
-func (f *fifo) pop(round uint64) *request {
-	if f.round != round {
-		f.round, f.taken = round, [2]int{}
-	}
+func (f *fifo) pop() *request {
 	if f.lists[f.turn].n == 0 {
 		f.turn = 1 - f.turn
 	}
-	if f.turn == publishes && f.giveWay() {
-		if f.lists[others].n == 0 {
-			return nil
-		}
-		f.turn = others
-	}
 	r := f.lists[f.turn].pop()
 	f.bytes -= r.bytes
-	f.taken[f.turn]++
 	f.turn = 1 - f.turn
 	return r
-}
-
-// giveWay reports whether publishes have had their share of the group. A
-// message takes one request to come and two to go, so as long as messages wait
-// and several consumers ask for them there is one publish for two of the rest:
-// else as many producers as consumers would leave them behind for ever. A
-// queue that few read, or slowly, takes all publishes at once.
-func (f *fifo) giveWay() bool {
-	return f.behind && f.taken[others] >= severalOthers && 2*f.taken[publishes] >= f.taken[others]
 }
 
 // turns is the queues that have sent something, in turn.
@@ -163,7 +132,6 @@ type intake struct {
 	closed   bool
 	own      []func(*group) // of the core itself; never refused
 	turns    turns
-	round    uint64 // groups so far
 	bytes    int64
 	ownAfter chan struct{}
 }
@@ -174,10 +142,6 @@ const (
 	groupBytes    = 4 << 20
 	groupOwn      = 64
 )
-
-// severalOthers is how many gets, updates and deletes of one queue in one group
-// mean that several consumers are at work.
-const severalOthers = 4
 
 var (
 	// ErrClosing is the answer to all that comes after Close, and to gets after
@@ -214,6 +178,9 @@ func (b *Broker) begin(q *queueState, r *request, who starter) error {
 // accept puts a request into the FIFO of its queue. If lead, the core was idle
 // and the caller must see to it that it runs.
 func (b *Broker) accept(q *queueState, r *request) (lead bool, err error) {
+	if !r.publishes {
+		q.pace.consumed()
+	}
 	in := &b.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -307,8 +274,7 @@ func (b *Broker) more() bool {
 }
 
 // collect takes the next group's share: what the core itself wants first, then
-// one request of each queue in turn, publishes and others in turn. Publishes
-// that give way stay for the next group.
+// one request of each queue in turn, publishes and others in turn.
 func (b *Broker) collect(own []func(*group), requests []*request) ([]func(*group), []*request) {
 	in := &b.in
 	in.mu.Lock()
@@ -319,24 +285,15 @@ func (b *Broker) collect(own []func(*group), requests []*request) ([]func(*group
 	if in.own = in.own[n:]; len(in.own) == 0 {
 		in.own = nil
 	}
-	in.round++
 	var bytes int64
-	var later turns
 	for in.turns.first != nil && len(requests) < groupRequests && bytes < groupBytes {
 		f := in.turns.pop()
-		r := f.pop(in.round)
-		if r == nil {
-			later.push(f)
-			continue
-		}
+		r := f.pop()
 		bytes += r.bytes
 		requests = append(requests, r)
 		if f.len() > 0 {
 			in.turns.push(f)
 		}
-	}
-	for later.first != nil {
-		in.turns.push(later.pop())
 	}
 	in.bytes -= bytes
 	return own, requests

@@ -137,6 +137,7 @@ type queueState struct {
 
 	events  [eventKinds]int64 // of this group
 	pending fifo              // guarded by intake.mu
+	pace    pace
 
 	// guarded by Broker.shown
 	shownQueue           queue.Queue

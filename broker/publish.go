@@ -37,6 +37,7 @@ func (b *Broker) Publish(ctx context.Context, r PublishRequest) ([]queue.Publish
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	p.q.pace.wait(ctx)
 	if err := b.submit(p.q, &p.request); err != nil {
 		return nil, err
 	}
