@@ -75,12 +75,20 @@ func TestFloors(t *testing.T) {
 	rest.Dial(t, s.REST).Put(t, "orders", "z")
 }
 
-// TestFullDisk is field case FC-15 on a small file system of its own: over REST,
+// TestFullDisk is field case FC-15 on small file systems of its own: over REST,
 // and what is refused over the other faces too.
 func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	const size = 384 << 20
-	dir := smallDisk(t, size)
+	for name, disk := range smallDisks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fullDisk(t, disk(t, diskSize))
+		})
+	}
+}
+
+const diskSize = 384 << 20
+
+func fullDisk(t *testing.T, dir string) {
 	s := server.StartWith(t, server.Options{Dir: filepath.Join(dir, "data"), Args: []string{
 		"--create-queue", "fill,timeout=0", "--create-queue", "purged", "--create-queue", "others", "--limits-profile", "unthrottled",
 		"--disk-floor-publish-bytes", "160MiB", "--disk-floor-lease-bytes", "64MiB",
