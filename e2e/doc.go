@@ -7,6 +7,9 @@
 //	ocisdk    the official OCI Go SDK through everything
 //	wire      the octets of REST, and clients that vanish
 //	faces     one table of scenarios over REST, gRPC, its streams and STOMP
+//	abuse     clients that mean harm, beside clients that must not notice
+//	backlog   a million messages waiting, kill -9, and a start that does not read them
+//	bench     benchmarks of the whole server (make bench)
 //	chaos     kill -9 under load (make chaos ROUNDS=100)
 //	field     field cases that take minutes (make field), no tests
 //	examples  the programs that the README shows
@@ -14,5 +17,6 @@
 //	python    stomp.py through STOMP 1.0, 1.1 and 1.2
 //
 // They stand on server, which starts, kills and restarts servers, on rest and
-// stomp, clients that hide nothing, and on history, which judges what clients saw.
+// stomp, clients that hide nothing, and on internal/history, which judges what
+// clients saw.
 package e2e
