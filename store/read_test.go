@@ -3,8 +3,10 @@ package store
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queued-mq/queued/queue"
@@ -298,5 +300,54 @@ func TestLoad(t *testing.T) {
 	}
 	if err := s.Lanes(func(Lane) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("lanes: %v", err)
+	}
+}
+
+// TestUnreadableRow: a row that no version of ours wrote is an error of the
+// read that meets it, and tells which row.
+func TestUnreadableRow(t *testing.T) {
+	s := open(t, nil)
+	commit(t, s, exampleChangeSet())
+	spoil := func(key []byte) {
+		if err := s.db.Set(key, []byte{99}, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil(rowKey(nil, kindMessage, 7, 1))
+	spoil(rowKey(nil, kindReturned, 7, 6))
+	spoil(rowKey(nil, kindLease, 7, 3))
+	spoil(laneKey(nil, LaneKey{Queue: 3, Channel: "eu"}))
+	spoil(queueKey(nil, 3))
+	spoil(workKey(nil, exampleAt, "wr.1"))
+	spoil(tokenKey(nil, "publish/3", "abc"))
+	for name, read := range map[string]func() error{
+		"Message":      func() error { _, _, _, err := s.Message(7, 1); return err },
+		"ScanMessages": func() error { _, _, err := s.ScanMessages(7, 0, 10, 1<<20, true); return err },
+		"Returned":     func() error { _, _, err := s.Returned(7, 6); return err },
+		"ScanReturned": func() error { _, _, err := s.ScanReturned(7, 0, 10); return err },
+		"Leases":       func() error { return s.Leases(func(LaneID, Lease) error { return nil }) },
+		"Lanes":        func() error { return s.Lanes(func(Lane) error { return nil }) },
+		"Lane":         func() error { _, _, err := s.Lane(LaneKey{Queue: 3, Channel: "eu"}); return err },
+		"Load":         func() error { _, err := s.Load(); return err },
+		"WorkRequest":  func() error { _, _, err := s.WorkRequest("wr.1"); return err },
+		"WorkRequests": func() error {
+			for _, err := range s.WorkRequests("") {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"RetryToken": func() error { _, _, err := s.RetryToken("publish/3", "abc"); return err },
+	} {
+		if err := read(); err == nil {
+			t.Errorf("%s read a spoilt row", name)
+		}
+	}
+	if err := s.db.Set(stateKey, []byte{1, 2}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), "state row is damaged") {
+		t.Errorf("Load read a spoilt state: %v", err)
 	}
 }

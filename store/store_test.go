@@ -1,14 +1,22 @@
 package store
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/queued-mq/queued/queue"
 )
 
 // open opens a store on fs, nil for a new disk in memory, until the test ends.
@@ -67,6 +75,20 @@ func commit(t testing.TB, s *Store, cs *ChangeSet) {
 	}
 }
 
+// putOne is the nth commit of a store that gets one message after the other.
+func putOne(n uint64, octets int) *ChangeSet {
+	body := make([]byte, octets)
+	for i := range body { // not to be compressed away
+		body[i] = byte(rand.Uint32())
+	}
+	e := Entry{ID: queue.MessageID(n), ExpireAfter: exampleAt, Size: uint32(octets)}
+	return &ChangeSet{
+		State:   State{Position: n, Message: e.ID},
+		Effects: []Effect{{Kind: Put, Lane: 1, Entry: e, Message: &Message{Message: queue.Message{Body: body}, ExpireAfter: exampleAt}}},
+		Lanes:   []Lane{{ID: 1, Key: LaneKey{Queue: 1}, Fresh: int64(n), Bytes: int64(n) * int64(octets)}},
+	}
+}
+
 // steps tells a batch in words: one line for each row that is set or deleted.
 func steps(t failer, b *pebble.Batch) []string {
 	var out []string
@@ -116,4 +138,34 @@ func steps(t failer, b *pebble.Batch) []string {
 
 func textLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// newest is the last file of a kind: their names rise.
+func newest(t testing.TB, all map[string]string, pattern string) string {
+	t.Helper()
+	var out string
+	for name := range all {
+		if ok, _ := path.Match(pattern, name); ok {
+			out = max(out, name)
+		}
+	}
+	if out == "" {
+		t.Fatalf("no %s among %v", pattern, slices.Sorted(maps.Keys(all)))
+	}
+	return out
+}
+
+func write(t testing.TB, disk vfs.FS, path string, b []byte) {
+	t.Helper()
+	if err := disk.MkdirAll(disk.PathDir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(bytes.Clone(b)) // in a race build the disk spoils what it was given
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
