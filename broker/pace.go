@@ -19,7 +19,8 @@ import (
 // is slowed down by other means, and their consumers keep up by themselves
 // (docs/decisions/0011).
 type pace struct {
-	behind atomic.Bool // messages wait to be taken; the core says so
+	behind atomic.Bool  // messages wait to be taken; the core says so
+	held   atomic.Int64 // publishes that were held
 
 	mu      sync.Mutex
 	credit  int // requests of consumers that stand for no publish yet, paceCredit at most
@@ -71,6 +72,7 @@ func (p *pace) wait(ctx context.Context) {
 	if turn == nil {
 		return
 	}
+	p.held.Add(1)
 	t := time.NewTimer(paceMost)
 	defer t.Stop()
 	select {

@@ -66,6 +66,9 @@ func TestPaceWaitsForTwoRequests(t *testing.T) {
 		if d := passed(second); d != time.Millisecond {
 			t.Errorf("the second publish was held %v", d)
 		}
+		if n := p.held.Load(); n != 2 {
+			t.Errorf("%d publishes are counted as held", n)
+		}
 	})
 }
 

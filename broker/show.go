@@ -253,6 +253,7 @@ type QueueSnapshot struct {
 	Main, Dead queue.Stats
 	Events     [eventKinds]int64 // since the broker was opened, by EventNames
 	Full       int64             // gets that found the in-flight limit reached, since then
+	Held       int64             // publishes that waited for consumers, since then
 }
 
 // Snapshot is the broker as metrics show it.
@@ -278,7 +279,7 @@ func (b *Broker) Snapshot() Snapshot {
 	s.InFlight, s.Bytes = b.shown.inFlight, b.shown.bytes
 	for _, q := range b.shown.ordered {
 		if q.shownQueue.Live() {
-			s.Queues = append(s.Queues, QueueSnapshot{q.shownQueue, q.shownMain, q.shownDead, q.shownEvents, q.shownFull})
+			s.Queues = append(s.Queues, QueueSnapshot{q.shownQueue, q.shownMain, q.shownDead, q.shownEvents, q.shownFull, q.pace.held.Load()})
 		}
 	}
 	return s

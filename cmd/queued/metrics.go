@@ -129,6 +129,7 @@ var (
 	queueAge      = desc("queued_queue_oldest_message_age_seconds", "Age of the oldest message of the queue, dead letters aside; 0 without one.", "queue")
 	messagesTotal = desc("queued_messages_total", "What happened to messages of the queue, since the start.", "queue", "event")
 	fullGets      = desc("queued_gets_at_in_flight_limit_total", "Gets that found the queue at its in-flight limit and waited or came back empty, since the start.", "queue")
+	heldPublishes = desc("queued_publishes_held_total", "Publishes that waited a moment for consumers that fell behind, since the start.", "queue")
 
 	queuesNow    = desc("queued_queues", "Live queues.")
 	waitersNow   = desc("queued_waiters", "Gets that wait for a message.")
@@ -164,6 +165,7 @@ type queueCollector struct {
 type tally struct {
 	events [len(broker.EventNames)]int64
 	full   int64
+	held   int64
 }
 
 func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, log *slog.Logger) *queueCollector {
@@ -176,7 +178,7 @@ func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, log
 // Describe is part of prometheus.Collector.
 func (c *queueCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		queueMessages, queueBytes, queueAge, messagesTotal, fullGets, queuesNow, waitersNow, inFlightNow, storedBytes,
+		queueMessages, queueBytes, queueAge, messagesTotal, fullGets, heldPublishes, queuesNow, waitersNow, inFlightNow, storedBytes,
 		diskFree, diskFloor, diskAlert, clockAhead, clockJumps, connections, connsRefused,
 	} {
 		out <- d
@@ -212,6 +214,7 @@ func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
 			counter(out, messagesTotal, float64(t.events[i]), label, name)
 		}
 		counter(out, fullGets, float64(t.full), label)
+		counter(out, heldPublishes, float64(t.held), label)
 	}
 
 	gauge(out, queuesNow, float64(len(s.Queues)))
@@ -270,11 +273,12 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 			total = &tally{}
 			c.totals[label] = total
 		}
-		now, before := tally{q.Events, q.Full}, c.last[q.Queue.ID]
+		now, before := tally{q.Events, q.Full, q.Held}, c.last[q.Queue.ID]
 		for i := range now.events {
 			total.events[i] += now.events[i] - before.events[i]
 		}
 		total.full += now.full - before.full
+		total.held += now.held - before.held
 		seen[q.Queue.ID] = now
 	}
 	c.last = seen

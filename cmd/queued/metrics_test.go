@@ -90,6 +90,7 @@ func TestMetrics(t *testing.T) {
 		"queued_in_flight_messages":            {dto.MetricType_GAUGE, ""},
 		"queued_stored_bytes":                  {dto.MetricType_GAUGE, ""},
 		"queued_gets_at_in_flight_limit_total": {dto.MetricType_COUNTER, "queue"},
+		"queued_publishes_held_total":          {dto.MetricType_COUNTER, "queue"},
 		"queued_disk_alert":                    {dto.MetricType_GAUGE, ""},
 		"queued_disk_floor_bytes":              {dto.MetricType_GAUGE, "kind"},
 		"queued_clock_ahead_seconds":           {dto.MetricType_GAUGE, ""},
@@ -194,7 +195,7 @@ func TestQueueLabels(t *testing.T) {
 	t.Parallel()
 	var now broker.Snapshot
 	live := func(id, name string, visible, published int64) broker.QueueSnapshot {
-		q := broker.QueueSnapshot{Queue: queue.Queue{ID: queue.ID(id), DisplayName: name}, Main: queue.Stats{Visible: visible, Bytes: visible}, Full: 1}
+		q := broker.QueueSnapshot{Queue: queue.Queue{ID: queue.ID(id), DisplayName: name}, Main: queue.Stats{Visible: visible, Bytes: visible}, Full: 1, Held: 3}
 		q.Events[0] = published
 		return q
 	}
@@ -246,6 +247,9 @@ func TestQueueLabels(t *testing.T) {
 		got := map[string]row{}
 		for label, total := range totals {
 			r := row{Published: total.events[0], Full: total.full}
+			if total.held != 3*total.full {
+				t.Errorf("%s: %s has %d held publishes for %d full gets", tt.name, label, total.held, total.full)
+			}
 			if q := by[label]; q != nil {
 				r.Visible, r.Age = q.main.Visible, q.age
 			}
