@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -131,14 +132,20 @@ func (s *Service) StartPutMessages(ctx context.Context, r PutMessagesRequest, th
 // StartPutEach publishes messages to one queue that are requests of their own
 // and only arrived together, as frames do: each is a PutMessages by itself, in
 // their order. then is told of messages[from:to]: those before stored are
-// durable, the others were refused, all with the error of the first, since
-// what stands behind a refused one is not stored either. It is called once, or
-// for one part after the other if a rate holds some up; see StartPutMessages
-// for by whom, and for the order. The slice is the caller's again when
-// StartPutEach returns.
+// durable, the others were refused, with the error of the first, since what
+// stands behind a refused one is not stored either. It is called once, or for
+// one part after the other if a rate holds some up, and what is held up still
+// when one is refused is refused with it. Of those that are refused for their
+// form it is told at once, also if others before them are under way; see
+// StartPutMessages for by whom else, and for the order. The slice is the
+// caller's again when StartPutEach returns.
 func (s *Service) StartPutEach(ctx context.Context, ref string, messages []PutMessage, then func(from, stored, to int, err error)) {
 	began := time.Now()
+	var refusal atomic.Pointer[error] // the first
 	end := func(from, stored, to int, err error) {
+		if err != nil {
+			refusal.CompareAndSwap(nil, &err)
+		}
 		var fine error
 		for range stored - from {
 			s.done(ctx, "PutMessages", began, &fine)
@@ -153,7 +160,15 @@ func (s *Service) StartPutEach(ctx context.Context, ref string, messages []PutMe
 	request := func() error { return s.rates.Request(number, "PutMessages", time.Now()) }
 	for from, to := 0, 0; from < len(messages); from = to {
 		if err == nil {
-			err = patiently(ctx, request)
+			err = patiently(ctx, func() error {
+				if refusal.Load() != nil {
+					return nil
+				}
+				return request()
+			})
+		}
+		if first := refusal.Load(); first != nil {
+			err = *first
 		}
 		if err != nil {
 			end(from, from, len(messages), err)
@@ -162,38 +177,41 @@ func (s *Service) StartPutEach(ctx context.Context, ref string, messages []PutMe
 		for to = from + 1; to < len(messages) && request() == nil; {
 			to++
 		}
-		s.startPutEach(ctx, &q, messages[from:to], func(stored int, err error) { end(from, from+stored, to, err) })
+		s.startPutEach(ctx, &q, messages[from:to], func(begin, stored, over int, err error) {
+			end(from+begin, from+stored, from+over, err)
+		})
 	}
 }
 
 // startPutEach publishes what the rate of requests has let through.
-func (s *Service) startPutEach(ctx context.Context, q *queue.Queue, put []PutMessage, then func(stored int, err error)) {
+func (s *Service) startPutEach(ctx context.Context, q *queue.Queue, put []PutMessage, then func(from, stored, to int, err error)) {
 	r := broker.PublishRequest{Queue: q.ID, Messages: make([]queue.NewMessage, len(put))}
-	var wrong error // with the form of the first that is not published
 	bytes := int64(0)
 	for i := range put {
 		m := &r.Messages[i]
-		if wrong = s.newMessage(m, &put[i], 0, q, false); wrong == nil {
+		wrong := s.newMessage(m, &put[i], 0, q, false)
+		if wrong == nil {
 			wrong = s.limits.CheckRequestBytes(m.Size())
 		}
 		if wrong != nil {
 			r.Messages = r.Messages[:i]
+			then(i, i, len(put), wrong)
 			break
 		}
 		bytes += m.Size()
 	}
-	if len(r.Messages) == 0 {
-		then(0, wrong)
+	n := len(r.Messages)
+	if n == 0 {
 		return
 	}
 	err := patiently(ctx, func() error { return s.rates.Ingress(s.number(q.ID), bytes, time.Now()) })
 	if err == nil {
 		err = patiently(ctx, func() error {
-			return s.broker.StartPublishEach(r, func(stored int, err error) { then(stored, cmp.Or(err, wrong)) })
+			return s.broker.StartPublishEach(r, func(stored int, err error) { then(0, stored, n, err) })
 		})
 	}
 	if err != nil {
-		then(0, err)
+		then(0, 0, n, err)
 	}
 }
 

@@ -41,6 +41,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	cause    error // why the session is to end; nil: it goes on
+	failing  bool  // a SEND has failed: nothing behind it is served
 	failure  error // of a frame that was under way, which ended the session
 	line     line
 	out      output
@@ -109,6 +110,9 @@ func (c *conn) read() error {
 		if err := c.next(&f); err != nil {
 			return err
 		}
+		if f.Command != frame.Send {
+			c.publish() // what came before it
+		}
 		if err := c.room(); err != nil {
 			return err
 		}
@@ -163,11 +167,9 @@ func (c *conn) frame(f *frame.Frame) error {
 	if _, found := f.Get("transaction"); found {
 		return errTransactions
 	}
-	if f.Command == frame.Send {
-		return c.send(f)
-	}
-	c.publish() // what came before it
 	switch f.Command {
+	case frame.Send:
+		return c.send(f)
 	case frame.Subscribe:
 		return c.subscribe(f)
 	case frame.Unsubscribe:

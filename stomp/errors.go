@@ -22,8 +22,11 @@ func invalid(format string, args ...any) error {
 	return queue.Errorf(queue.InvalidFrame, format, args...)
 }
 
-// refused is the refusal of f.
+// refused is the refusal of f, unless a frame before it has ended the session.
 func (c *conn) refused(f *frame.Frame, err error) error {
+	if err == errEnded {
+		return err
+	}
 	r := &refusal{command: command(f), err: err}
 	if f.Command != frame.Connect && f.Command != frame.Stomp { // which may not ask for one
 		r.receipt, r.asked = f.Get("receipt")

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/queued-mq/queued/queue"
@@ -90,7 +91,7 @@ func (c *conn) wait(f *frame.Frame, bytes int64) (place uint64) {
 func (c *conn) waitAll(answers []answer) (first uint64, open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.out.ended && !c.out.broken {
+	if c.hasFailed() {
 		return 0, false
 	}
 	for _, a := range answers {
@@ -110,6 +111,7 @@ func (c *conn) complete(first uint64, from, stored, to int, err error) {
 		a.done = true
 		if i >= stored {
 			a.err = err
+			c.failing, c.failure = true, cmp.Or(c.failure, err)
 		}
 	}
 	c.advance()
@@ -172,16 +174,20 @@ func (c *conn) room() error {
 	for {
 		full := c.line.len() >= unansweredCount || c.line.bytes >= unansweredBytes
 		deaf := c.out.unsent >= unsentAnswers && !c.out.ended && c.cause == nil
-		if c.out.ended && !c.out.broken || !full && !deaf {
+		if c.hasFailed() || !full && !deaf {
 			break
 		}
 		c.answered.Wait()
 	}
-	if c.out.ended && !c.out.broken {
+	if c.hasFailed() {
 		return errEnded
 	}
 	return nil
 }
+
+// hasFailed reports whether the session is at its end by a frame that failed,
+// or will be as soon as what stands before that one is answered; mu is held.
+func (c *conn) hasFailed() bool { return c.failing || c.out.ended && !c.out.broken }
 
 // stale is the failure of a receipt that does not hold any more.
 func stale(err error) bool { return queue.CodeOf(err) == queue.NotAuthorizedOrNotFound }

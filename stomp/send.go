@@ -39,6 +39,9 @@ func (c *conn) send(f *frame.Frame) error {
 	}
 	if g := &c.sends; d.ref != g.queue || len(g.messages) >= gatherMost || g.octets+len(f.Body) > gatherBytes {
 		c.publish()
+		if err := c.room(); err != nil {
+			return err
+		}
 		if d.ref != g.queue {
 			g.queue = strings.Clone(d.ref)
 		}
