@@ -151,6 +151,7 @@ func (c *conn) next(f *frame.Frame) error {
 			return err
 		}
 		c.dec.Idle()
+		c.sends = gathered{} // it is empty: Read has handed over what was in it
 	}
 }
 

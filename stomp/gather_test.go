@@ -238,3 +238,20 @@ func TestManySendsThenTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// What SENDs were gathered in is given back when the session is idle.
+func TestGatheredIsGivenBack(t *testing.T) {
+	t.Parallel()
+	inBubble(t, Options{}, func(h *house) {
+		p := h.connect("1.2")
+		p.send(strings.Repeat("SEND\ndestination:orders\n\nx^@", 2*gatherMost))
+		time.Sleep(idleTime + time.Second)
+		synctest.Wait()
+		c := h.one()
+		if n := cap(c.sends.messages) + cap(c.sends.answers); n != 0 {
+			t.Errorf("an idle session holds room for %d SENDs", n)
+		}
+		p.send("SEND\ndestination:orders\nreceipt:r\n\nx^@")
+		p.expect("RECEIPT", "receipt-id:r")
+	}, "orders")
+}
