@@ -370,7 +370,7 @@ func (g *group) close() {
 		g.cs.Lanes = append(g.cs.Lanes, l.row)
 	}
 	for _, q := range g.queues {
-		q.pace.behind.Store(q.main.Visible > 0)
+		q.pace.set(q.main.Visible > 0)
 	}
 	g.b.windows.shrink(g.b.lanes)
 	g.putToSleep()

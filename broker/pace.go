@@ -37,6 +37,19 @@ const (
 	paceWaiting = 256 // publishes held at a time; more go on, to where they are counted
 )
 
+// set tells whether messages wait. When none does any more, nobody is held.
+func (p *pace) set(behind bool) {
+	if was := p.behind.Swap(behind); !was || behind {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, turn := range p.waiting {
+		close(turn)
+	}
+	p.waiting = nil
+}
+
 // consumed tells of a get, an update or a delete.
 func (p *pace) consumed() {
 	if !p.behind.Load() {
@@ -94,7 +107,7 @@ func (p *pace) join() chan struct{} {
 	defer p.mu.Unlock()
 	p.tick(time.Now())
 	switch {
-	case !p.several, len(p.waiting) >= paceWaiting:
+	case !p.behind.Load(), !p.several, len(p.waiting) >= paceWaiting:
 		return nil
 	case p.credit >= 2 && len(p.waiting) == 0:
 		p.credit -= 2

@@ -126,3 +126,21 @@ func TestPaceHoldsNobody(t *testing.T) {
 		time.Sleep(paceMost)
 	})
 }
+
+// When nothing waits any more all go on.
+func TestPaceEndsWithTheBacklog(t *testing.T) {
+	paced(t, paceSeveral, func(t *testing.T, p *pace) {
+		first, second := held(t.Context(), p), held(t.Context(), p)
+		time.Sleep(time.Millisecond)
+		p.set(true)
+		if d := passed(first); d >= 0 {
+			t.Errorf("a publish went on after %v", d)
+		}
+		p.set(false)
+		for _, done := range []chan time.Duration{first, second} {
+			if d := passed(done); d != time.Millisecond {
+				t.Errorf("a publish was held %v", d)
+			}
+		}
+	})
+}
