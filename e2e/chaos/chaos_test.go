@@ -114,6 +114,7 @@ func judge(t *testing.T, w *world, s *server.Server) {
 	}
 	h := w.rec.History(time.Now())
 	h.Threshold, h.Tolerance = threshold, history.OneMachine
+	conn = rest.Dial(t, s.REST) // the other may have been idle for too long
 	h.Drain, h.Before, h.After = drain, before, stats(conn.Stats(t, queue))
 
 	for answer := range w.odd.Range {
