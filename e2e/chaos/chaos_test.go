@@ -19,7 +19,7 @@ import (
 // rounds is how often the server is killed, and seed that of all random
 // choices.
 var (
-	rounds = number("ROUNDS", 3)
+	rounds = number("ROUNDS", 20)
 	seed   = number("SEED", rand.Uint64())
 )
 
