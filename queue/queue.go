@@ -41,7 +41,8 @@ type Queue struct {
 	DeadLetterDeliveryCount int           // deliveries before the dead letter queue; 0: never
 	ChannelConsumptionLimit int           // percent of the queue's storage one channel may take
 
-	CustomEncryptionKeyID string // kept and returned; "" is none
+	Capabilities          []Capability `json:",omitempty"` // in the order in which they were added
+	CustomEncryptionKeyID string       // kept and returned; "" is none
 	FreeformTags          map[string]string
 	DefinedTags           map[string]map[string]json.RawMessage
 	SystemTags            map[string]map[string]json.RawMessage
@@ -73,11 +74,8 @@ const (
 // Validate checks the form of the settings and names the first field that is
 // wrong as the API spells it.
 func (q *Queue) Validate() error {
-	if n := utf8.RuneCountInString(q.DisplayName); n < 1 || n > MaxDisplayName || !utf8.ValidString(q.DisplayName) {
-		return Errorf(InvalidParameter, "displayName has %d characters; it must have 1 to %d", n, MaxDisplayName)
-	}
-	if strings.ContainsFunc(q.DisplayName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return Errorf(InvalidParameter, "displayName holds a control character")
+	if err := checkName(q.DisplayName); err != nil {
+		return err
 	}
 	if n := len(q.CompartmentID); n < 1 || n > MaxOCID {
 		return Errorf(InvalidParameter, "compartmentId has %d octets; it must have 1 to %d", n, MaxOCID)
@@ -114,25 +112,33 @@ func seconds(field string, d, lo, hi time.Duration) error {
 }
 
 // Ref is how a request names a queue: by OCID or by display name, and whether
-// it means the dead letter queue.
+// it means the dead letter queue or what no consumer group accepted.
 type Ref struct {
 	ID   ID     // set when the text is an OCID
 	Name string // set when it is a display name
 	Dead bool   // the text ended in "_dlq"
+
+	Unrouted bool // the text ended in "_unrouted"
 }
 
-// DeadSuffix behind a queue's OCID or name means its dead letter queue.
-const DeadSuffix = "_dlq"
+// What stands behind a queue's OCID or name to mean another queue of it.
+const (
+	DeadSuffix     = "_dlq"      // its dead letter queue
+	UnroutedSuffix = "_unrouted" // what no consumer group accepted
+)
 
 const ocidPrefix = "ocid1."
 
 // ParseRef reads the text that stands where a queue is named: an OCID or a
-// display name, with "_dlq" behind it for the dead letter queue. Whether such
-// a queue exists is not its question; the empty text or one over 259 octets
-// names nothing and is NotAuthorizedOrNotFound.
+// display name, with "_dlq" behind it for the dead letter queue or "_unrouted"
+// for what no consumer group accepted. Whether such a queue exists is not its
+// question; the empty text or one that is too long for any name names nothing
+// and is NotAuthorizedOrNotFound.
 func ParseRef(text string) (Ref, error) {
 	var ref Ref
-	text, ref.Dead = strings.CutSuffix(text, DeadSuffix)
+	if text, ref.Dead = strings.CutSuffix(text, DeadSuffix); !ref.Dead {
+		text, ref.Unrouted = strings.CutSuffix(text, UnroutedSuffix)
+	}
 	switch {
 	case text == "" || len(text) > 4*MaxDisplayName || !utf8.ValidString(text):
 		return Ref{}, Errorf(NotAuthorizedOrNotFound, "no queue of that name is known")
@@ -145,9 +151,10 @@ func ParseRef(text string) (Ref, error) {
 }
 
 // Addressable reports whether a queue of this display name can be had by its
-// name: a name that ends in "_dlq", holds a "/" or looks like an OCID cannot.
+// name: a name that ends in "_dlq" or "_unrouted", holds a "/" or looks like an
+// OCID cannot.
 func Addressable(name string) bool {
-	return !strings.HasSuffix(name, DeadSuffix) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ocidPrefix)
+	return !strings.HasSuffix(name, DeadSuffix) && !strings.HasSuffix(name, UnroutedSuffix) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ocidPrefix)
 }
 
 // PurgeType says which messages a purge removes.
