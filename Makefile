@@ -51,6 +51,10 @@ unit: ## the tests of the root module
 e2e: ## the tests that drive the real binary
 	@if [ -f e2e/go.mod ]; then echo "cd e2e && $(GO) test ./..."; cd e2e && $(GO) test ./...; else echo "e2e: no module yet"; fi
 
+.PHONY: clients
+clients: ## run the clients that OCI hands out and write the table of docs/clients.md
+	cd e2e && WRITE=1 $(GO) test ./clients -count=1 -v
+
 .PHONY: chaos
 chaos: ## kill the server ROUNDS times under load and judge what its clients saw (SEED=... repeats)
 	cd e2e && ROUNDS=$(ROUNDS) SEED=$(SEED) $(GO) test ./chaos -run TestKill -count=1 -v -timeout 0

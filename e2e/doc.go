@@ -5,6 +5,7 @@
 // story (testscript). The other tests are in Go:
 //
 //	ocisdk    the official OCI Go SDK through everything
+//	clients   OCI's clients for other languages, and its command line
 //	wire      the octets of REST, and clients that vanish
 //	faces     one table of scenarios over REST, gRPC, its streams and STOMP
 //	abuse     clients that mean harm, beside clients that must not notice

@@ -1,0 +1,171 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/queued-mq/queued/e2e/server"
+)
+
+// operations are the rows of the table: those of the control plane, those of
+// the data plane, and what concerns several of them.
+var operations = []string{
+	"CreateQueue", "GetQueue", "ListQueues", "UpdateQueue", "DeleteQueue", "ChangeQueueCompartment", "PurgeQueue",
+	"GetWorkRequest", "ListWorkRequests", "ListWorkRequestErrors", "ListWorkRequestLogs",
+	"CreateConsumerGroup", "GetConsumerGroup", "ListConsumerGroups", "UpdateConsumerGroup", "DeleteConsumerGroup",
+	"PutMessages", "GetMessages", "UpdateMessage", "DeleteMessage", "UpdateMessages", "DeleteMessages",
+	"GetStats", "ListChannels",
+	"errors", "paging", "dlq", "channels", "groups",
+}
+
+// withGroups is whether consumer groups are checked: when the server has them
+// this becomes a constant, true. With them the programs find CONSUMER_GROUPS=1
+// in their environment; without them they say nothing of groups, and the table
+// has no such rows.
+var withGroups = os.Getenv("CONSUMER_GROUPS") == "1"
+
+// demanded are the operations that each client must have checks of.
+func demanded() []string {
+	if withGroups {
+		return operations
+	}
+	return slices.DeleteFunc(slices.Clone(operations), func(op string) bool {
+		return op == "groups" || strings.Contains(op, "ConsumerGroup")
+	})
+}
+
+// client is a program that checks one client.
+type client struct {
+	name    string   // its column, and its section of the page
+	dir     string   // the folder it runs in, which holds what its section shows
+	command []string // program and arguments; a program with a slash is relative to this package
+	env     []string // beside what every program finds
+	flags   []string // of its server
+}
+
+// runTimeout is how long a program may take: all of them share two cores with
+// the other tests.
+const runTimeout = 8 * time.Minute
+
+// run runs the program beside a server of its own. It finds in its environment
+//
+//	QUEUED           the server, http://host:port
+//	HOME, TMPDIR     empty folders of its own
+//	CONSUMER_GROUPS  1 if consumer groups are to be checked
+//
+// and of the test's environment only PATH and LANG. A client that turns to
+// anything but this machine meets a proxy that fails the test.
+func (c client) run(t *testing.T, r *report) {
+	s := server.Start(t, c.flags...)
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
+	defer cancel()
+	program := c.command[0]
+	if strings.Contains(program, "/") {
+		var err error
+		if program, err = filepath.Abs(program); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(program); err != nil {
+			t.Fatalf("%v; make setup installs it", err)
+		}
+	}
+	trap := beyond(t)
+	cmd := exec.CommandContext(ctx, program, c.command[1:]...)
+	cmd.Dir = c.dir
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir(), "QUEUED=" + s.REST,
+		"http_proxy=" + trap, "https_proxy=" + trap, "HTTP_PROXY=" + trap, "HTTPS_PROXY=" + trap,
+		"no_proxy=127.0.0.1,localhost", "NO_PROXY=127.0.0.1,localhost",
+	}, c.env...)
+	if withGroups {
+		cmd.Env = append(cmd.Env, "CONSUMER_GROUPS=1")
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = 5 * time.Second // for children that hold its output
+	begin := time.Now()
+	err := cmd.Run()
+	t.Logf("%s: %.0f s\n%s", c.name, time.Since(begin).Seconds(), out.String())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	if err := r.read(out.String()); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range demanded() {
+		if r.checks[op] == 0 && r.none[op] == "" {
+			t.Errorf("%s: no check", op)
+		}
+	}
+	r.whole = !t.Failed()
+}
+
+// report is what a program said.
+type report struct {
+	checks map[string]int    // by operation
+	none   map[string]string // why the client has no way to do it
+	whole  bool              // the program ran and left nothing out
+}
+
+func newReport() *report {
+	return &report{checks: map[string]int{}, none: map[string]string{}}
+}
+
+// read reads the lines of a program.
+func (r *report) read(text string) error {
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		f := strings.Split(lines.Text(), "\t")
+		if len(f) != 3 || f[2] == "" || !slices.Contains(demanded(), f[1]) {
+			return fmt.Errorf("no check: %q", lines.Text())
+		}
+		switch f[0] {
+		case "ok":
+			r.checks[f[1]]++
+		case "none":
+			r.none[f[1]] = f[2]
+		default:
+			return fmt.Errorf("no check: %q", lines.Text())
+		}
+	}
+	for op := range r.none {
+		if r.checks[op] > 0 {
+			return fmt.Errorf("%s: both checked and declared to be impossible", op)
+		}
+	}
+	return nil
+}
+
+// beyond is the address of a proxy that fails the test when it is asked.
+func beyond(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			conn.Close()
+			t.Errorf("the client turned elsewhere: %q", line)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return "http://" + l.Addr().String()
+}
