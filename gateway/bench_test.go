@@ -53,7 +53,8 @@ func (s *still) DeleteMessage(context.Context, service.DeleteMessageRequest) (se
 func (s *still) DeleteMessages(_ context.Context, r service.DeleteMessagesRequest) (service.DeleteMessagesResponse, error) {
 	return service.DeleteMessagesResponse{Entries: make([]service.Failure, len(r.Receipts))}, nil
 }
-func (s *still) Undeliver([]queue.Delivery) {}
+func (s *still) Undeliver([]queue.Delivery)              {}
+func (s *still) TakesLarge(context.Context, string) bool { return false }
 
 func putBody(n int) string {
 	entry := `{"content":"` + strings.Repeat("x", 256) + `","metadata":{"channelId":"c1","customProperties":{"type":"order"}}}`

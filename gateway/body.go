@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +30,30 @@ func (b *budget) take(n int64) bool {
 
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
-// readBody reads the body of r into x.in: at most g.bodyBytes octets, within
-// g.bodyTimeout. What is too long is not read; the connection then closes.
+// bodyLimit is how many octets a body may have, and the setting that says so.
+type bodyLimit struct {
+	octets int64
+	key    string
+}
+
+// bodyLimit is that of r. The queue is looked at only if the body is, or may
+// be, larger than any other's.
+func (g *gateway) bodyLimit(x *exchange, r *http.Request) bodyLimit {
+	if x.route.operation != "PutMessages" || r.ContentLength >= 0 && r.ContentLength <= g.plainBody.octets {
+		return g.plainBody
+	}
+	ref, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, queuesPath), "/")
+	if g.service.TakesLarge(x.ctx, ref) {
+		return g.largeBody
+	}
+	return g.plainBody
+}
+
+// queuesPath is before the queue in every path that names one.
+const queuesPath = basePath + "/queues/"
+
+// readBody reads the body of r into x.in: at most as many octets as bodyLimit
+// says, within g.bodyTimeout. What is too long is not read; the connection then closes.
 //
 // Errors: PayloadTooLarge, ServiceUnavailable (too many bodies at once),
 // CannotParseRequest (it did not arrive whole or in time).
@@ -43,16 +66,17 @@ func (g *gateway) readBody(x *exchange, w http.ResponseWriter, r *http.Request) 
 			x.header["Connection"] = closing
 		}
 	}
+	limit := g.bodyLimit(x, r)
 	tooLarge := func() error {
 		giveUp()
-		return queue.Errorf(queue.PayloadTooLarge, "the body of the request may have %d octets (six times limits.request-bytes and 64 KiB)", g.bodyBytes)
+		return queue.Errorf(queue.PayloadTooLarge, "the body of the request may have %d octets (six times %s and 64 KiB)", limit.octets, limit.key)
 	}
-	if r.ContentLength > g.bodyBytes {
+	if r.ContentLength > limit.octets {
 		return tooLarge()
 	}
 	socket := http.NewResponseController(w)
 	_ = socket.SetReadDeadline(time.Now().Add(g.bodyTimeout)) // a writer without deadlines is a test's
-	body := http.MaxBytesReader(w, r.Body, g.bodyBytes)
+	body := http.MaxBytesReader(w, r.Body, limit.octets)
 	for {
 		if len(x.in) == cap(x.in) {
 			more := max(firstBody, len(x.in))

@@ -27,8 +27,10 @@ import (
 type Options struct {
 	// RequestBytes is limits.request-bytes. The raw body of a request may have
 	// six times as many octets and 64 KiB, so that any spelling in JSON fits;
-	// 0: 512 KiB.
-	RequestBytes int64
+	// 0: 512 KiB. LargeRequestBytes is limits.large-request-bytes, for publishes
+	// to queues with the capability LARGE_MESSAGES; 0: 1 MiB.
+	RequestBytes      int64
+	LargeRequestBytes int64
 
 	// PendingBytes is limits.pending-bytes-total: the octets of all bodies
 	// being read or worked on at once; beyond it ServiceUnavailable. 0: 256 MiB.
@@ -73,7 +75,8 @@ type gateway struct {
 	observe func(face, operation string, code queue.Code, seconds float64)
 	log     *slog.Logger
 
-	bodyBytes    int64
+	plainBody    bodyLimit
+	largeBody    bodyLimit
 	bodyTimeout  time.Duration
 	writeTimeout time.Duration
 	pending      budget
@@ -103,7 +106,8 @@ func newGateway(svc hotService, admin queuev1.QueueAdminServiceServer, data queu
 		ready:        o.Ready,
 		observe:      o.Observe,
 		log:          o.Logger,
-		bodyBytes:    6*cmp.Or(o.RequestBytes, 512<<10) + 64<<10,
+		plainBody:    bodyLimit{6*cmp.Or(o.RequestBytes, 512<<10) + 64<<10, "limits.request-bytes"},
+		largeBody:    bodyLimit{6*cmp.Or(o.LargeRequestBytes, 1<<20) + 64<<10, "limits.large-request-bytes"},
 		bodyTimeout:  cmp.Or(o.BodyTimeout, 30*time.Second),
 		writeTimeout: cmp.Or(o.WriteTimeout, 60*time.Second),
 	}

@@ -18,6 +18,7 @@ type hotService interface {
 	DeleteMessage(context.Context, service.DeleteMessageRequest) (service.DeleteMessageResponse, error)
 	DeleteMessages(context.Context, service.DeleteMessagesRequest) (service.DeleteMessagesResponse, error)
 	Undeliver([]queue.Delivery)
+	TakesLarge(ctx context.Context, ref string) bool
 }
 
 // hotHandler answers one operation from x and the parameters of the path.

@@ -8,11 +8,15 @@ import (
 
 // CheckMessage checks the size of a message (PayloadTooLarge) and the number
 // and form of its properties (InvalidParameter). Its channel and its times are
-// not looked at.
-func (s *Settings) CheckMessage(m *queue.NewMessage) error {
-	if n := m.Size(); n > s.MessageBytes {
+// not looked at. Large says that its queue has the capability LARGE_MESSAGES.
+func (s *Settings) CheckMessage(m *queue.NewMessage, large bool) error {
+	most, key := s.MessageBytes, "limits.message-bytes"
+	if large {
+		most, key = s.LargeMessageBytes, "limits.large-message-bytes"
+	}
+	if n := m.Size(); n > most {
 		return queue.Errorf(queue.PayloadTooLarge,
-			"a message has %d octets of content and properties; it may have %d (limits.message-bytes)", n, s.MessageBytes)
+			"a message has %d octets of content and properties; it may have %d (%s)", n, most, key)
 	}
 	if n := int64(len(m.Properties)); n > s.PropertiesPerMessage {
 		return queue.Errorf(queue.InvalidParameter,
@@ -77,11 +81,15 @@ func (s *Settings) CheckBatch(n int) error {
 }
 
 // CheckRequestBytes checks the size of all messages of a publish together,
-// else PayloadTooLarge.
-func (s *Settings) CheckRequestBytes(n int64) error {
-	if n > s.RequestBytes {
+// else PayloadTooLarge. Large is as of CheckMessage.
+func (s *Settings) CheckRequestBytes(n int64, large bool) error {
+	most, key := s.RequestBytes, "limits.request-bytes"
+	if large {
+		most, key = s.LargeRequestBytes, "limits.large-request-bytes"
+	}
+	if n > most {
 		return queue.Errorf(queue.PayloadTooLarge,
-			"a request has %d octets of content and properties; it may have %d (limits.request-bytes)", n, s.RequestBytes)
+			"a request has %d octets of content and properties; it may have %d (%s)", n, most, key)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestCheckMessage(t *testing.T) {
 		{"content type not UTF-8", queue.Message{ContentType: "\xff"}, queue.InvalidParameter, "content-type"},
 		{"body any octets", queue.Message{Body: []byte{0xff, 0}}, "", ""},
 	} {
-		check(t, tt.name, s.CheckMessage(&queue.NewMessage{Message: tt.m}), tt.code, tt.key)
+		check(t, tt.name, s.CheckMessage(&queue.NewMessage{Message: tt.m}, false), tt.code, tt.key)
 	}
 }
 
@@ -78,8 +78,12 @@ func TestChecks(t *testing.T) {
 		{"batch of 20", oci.CheckBatch(20), "", ""},
 		{"batch of 21", oci.CheckBatch(21), queue.InvalidParameter, "limits.batch-messages"},
 		{"batch of 21, unthrottled", free.CheckBatch(21), queue.InvalidParameter, "limits.batch-messages"},
-		{"request full", oci.CheckRequestBytes(512 << 10), "", ""},
-		{"request over", oci.CheckRequestBytes(512<<10 + 1), queue.PayloadTooLarge, "limits.request-bytes"},
+		{"request full", oci.CheckRequestBytes(512<<10, false), "", ""},
+		{"request over", oci.CheckRequestBytes(512<<10+1, false), queue.PayloadTooLarge, "limits.request-bytes"},
+		{"large request full", oci.CheckRequestBytes(1<<20, true), "", ""},
+		{"large request over", oci.CheckRequestBytes(1<<20+1, true), queue.PayloadTooLarge, "limits.large-request-bytes"},
+		{"large message full", oci.CheckMessage(&queue.NewMessage{Message: queue.Message{Body: make([]byte, 512<<10)}}, true), "", ""},
+		{"large message over", oci.CheckMessage(&queue.NewMessage{Message: queue.Message{Body: make([]byte, 512<<10+1)}}, true), queue.PayloadTooLarge, "limits.large-message-bytes"},
 		{"page 0", oci.CheckPage(0), queue.InvalidParameter, "limits.list-page"},
 		{"page 1000", oci.CheckPage(1000), "", ""},
 		{"page 1001", oci.CheckPage(1001), queue.InvalidParameter, "limits.list-page"},

@@ -108,7 +108,7 @@ func (r *Rates) Ingress(queueNumber uint64, bytes int64, now time.Time) error {
 	if limit == 0 || bytes <= 0 {
 		return nil
 	}
-	burst := max(limit, r.settings.RequestBytes)
+	burst := max(limit, r.settings.LargeRequestBytes)
 	s, q, now := r.lock(queueNumber, now)
 	defer s.mu.Unlock()
 	if !bucket(&q.ingress, limit, burst).AllowN(now, int(min(bytes, burst))) {

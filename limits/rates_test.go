@@ -69,7 +69,7 @@ func TestIngress(t *testing.T) {
 	s := limits.OCI()
 	s.IngressBytesPerSecond = 1000 // below one request
 	r := limits.NewRates(&s, 1000)
-	const full = 512 << 10
+	const full = 1 << 20 // of a queue with LARGE_MESSAGES
 	check(t, "a full request", r.Ingress(1, full, begin), "", "")
 	check(t, "one octet more", r.Ingress(1, 1, begin), queue.TooManyRequests, "limits.ingress-bytes-per-second")
 	check(t, "empty", r.Ingress(1, 0, begin), "", "")
@@ -79,8 +79,8 @@ func TestIngress(t *testing.T) {
 
 	s = limits.OCI()
 	r = limits.NewRates(&s, 1000)
-	if got := allowed(100, func() error { return r.Ingress(1, full, begin) }); got != 20 {
-		t.Errorf("%d full requests at once, want 20 of 512 KiB in 10 MiB", got)
+	if got := allowed(100, func() error { return r.Ingress(1, full, begin) }); got != 10 {
+		t.Errorf("%d full requests at once, want 10 of 1 MiB in 10 MiB", got)
 	}
 }
 

@@ -14,6 +14,8 @@ type Settings struct {
 	// Sizes and shapes: what one request may hold.
 	MessageBytes         int64
 	RequestBytes         int64
+	LargeMessageBytes    int64 // of queues with LARGE_MESSAGES
+	LargeRequestBytes    int64
 	ResponseBytes        int64
 	BatchMessages        int64
 	PropertiesPerMessage int64
@@ -85,6 +87,8 @@ func (s *Settings) Fields() []Field {
 	return []Field{
 		octets("message-bytes", "one message: its content and the names and values of its properties", &s.MessageBytes, 1, body),
 		octets("request-bytes", "all messages of one publish together", &s.RequestBytes, 1, body),
+		octets("large-message-bytes", "one message of a queue with the capability LARGE_MESSAGES", &s.LargeMessageBytes, 1, body),
+		octets("large-request-bytes", "all messages of one publish to a queue with the capability LARGE_MESSAGES", &s.LargeRequestBytes, 1, body),
 		octets("response-bytes", "all messages of one answer to a get; a longer answer is cut short, its first message always fits", &s.ResponseBytes, 1, body),
 		count("batch-messages", "messages in one publish or one get, entries in one batch of updates or deletes", &s.BatchMessages, 1, 10_000),
 		count("properties-per-message", "custom properties of one message", &s.PropertiesPerMessage, 1, 10_000),
@@ -126,6 +130,8 @@ func OCI() Settings {
 	return Settings{
 		MessageBytes:         256 << 10,
 		RequestBytes:         512 << 10,
+		LargeMessageBytes:    512 << 10,
+		LargeRequestBytes:    1 << 20,
 		ResponseBytes:        2 << 20,
 		BatchMessages:        20,
 		PropertiesPerMessage: 64,
@@ -210,8 +216,13 @@ func (s *Settings) Validate() error {
 		}
 	}
 	atLeast("request-bytes", s.RequestBytes, "message-bytes", s.MessageBytes)
+	atLeast("large-message-bytes", s.LargeMessageBytes, "message-bytes", s.MessageBytes)
+	atLeast("large-request-bytes", s.LargeRequestBytes, "request-bytes", s.RequestBytes)
+	atLeast("large-request-bytes", s.LargeRequestBytes, "large-message-bytes", s.LargeMessageBytes)
 	atLeast("response-bytes", s.ResponseBytes, "message-bytes", s.MessageBytes)
+	atLeast("response-bytes", s.ResponseBytes, "large-message-bytes", s.LargeMessageBytes)
 	atLeast("pending-bytes-per-queue", s.PendingBytesPerQueue, "request-bytes", s.RequestBytes)
+	atLeast("pending-bytes-per-queue", s.PendingBytesPerQueue, "large-request-bytes", s.LargeRequestBytes)
 	atLeast("pending-bytes-total", s.PendingBytesTotal, "pending-bytes-per-queue", s.PendingBytesPerQueue)
 	atLeast("open-polls-total", s.OpenPollsTotal, "open-polls-per-queue", s.OpenPollsPerQueue)
 	atLeast("connections", s.Connections, "connections-per-client", s.ConnectionsPerClient)

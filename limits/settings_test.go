@@ -16,6 +16,8 @@ import (
 func TestOCI(t *testing.T) {
 	want := map[string]int64{
 		"message-bytes":                262144,
+		"large-message-bytes":          524288,
+		"large-request-bytes":          1048576,
 		"request-bytes":                524288,
 		"response-bytes":               2097152,
 		"batch-messages":               20,
@@ -122,7 +124,14 @@ func TestValidate(t *testing.T) {
 		change func(*limits.Settings)
 		want   []string // what the errors name
 	}{
-		{"raised", func(s *limits.Settings) { s.MessageBytes, s.RequestBytes = 1<<20, 2<<20 }, nil},
+		{"raised", func(s *limits.Settings) {
+			s.MessageBytes, s.LargeMessageBytes, s.RequestBytes, s.LargeRequestBytes = 1<<20, 1<<20, 2<<20, 2<<20
+		}, nil},
+		{"large below plain message", func(s *limits.Settings) { s.LargeMessageBytes = 256<<10 - 1 }, []string{"limits.large-message-bytes", "limits.message-bytes"}},
+		{"large below plain request", func(s *limits.Settings) { s.LargeRequestBytes = 512<<10 - 1 }, []string{"limits.large-request-bytes", "limits.request-bytes"}},
+		{"large message above large request", func(s *limits.Settings) { s.LargeMessageBytes = 1<<20 + 1 }, []string{"limits.large-request-bytes", "limits.large-message-bytes"}},
+		{"large message above response", func(s *limits.Settings) { s.ResponseBytes = 512<<10 - 1 }, []string{"limits.response-bytes", "limits.large-message-bytes"}},
+		{"large request above pending", func(s *limits.Settings) { s.LargeRequestBytes = 17 << 20 }, []string{"limits.pending-bytes-per-queue"}},
 		{"lowered", func(s *limits.Settings) { s.MessageBytes = 1 }, nil},
 		{"zero message", func(s *limits.Settings) { s.MessageBytes = 0 }, []string{"limits.message-bytes"}},
 		{"negative rate", func(s *limits.Settings) { s.RequestsPerSecond = -1 }, []string{"limits.requests-per-second", "0 for no limit"}},

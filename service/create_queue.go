@@ -28,16 +28,6 @@ type CreateQueueRequest struct {
 	RetryToken                   *string // 1 to 64 characters
 }
 
-// CapabilityDetails asks for a capability. The other fields belong to
-// CONSUMER_GROUPS.
-type CapabilityDetails struct {
-	Type                                             string
-	IsPrimaryConsumerGroupEnabled                    *bool
-	PrimaryConsumerGroupDisplayName                  *string
-	PrimaryConsumerGroupFilter                       *string
-	PrimaryConsumerGroupDeadLetterQueueDeliveryCount *int32
-}
-
 // CreateQueueResponse tells the new queue, which serves already, and the work
 // request, which is finished already.
 type CreateQueueResponse struct {
@@ -136,7 +126,8 @@ func (s *Service) newQueue(r *CreateQueueRequest) (queue.Queue, error) {
 	if r.DisplayName == nil {
 		return queue.Queue{}, field{name: "displayName"}.missing()
 	}
-	if err := checkCapabilities(r.Capabilities); err != nil {
+	capabilities, err := readCapabilities(r.Capabilities)
+	if err != nil {
 		return queue.Queue{}, err
 	}
 	if err := checkTags(r.FreeformTags, r.DefinedTags); err != nil {
@@ -151,6 +142,7 @@ func (s *Service) newQueue(r *CreateQueueRequest) (queue.Queue, error) {
 		PollingTimeout:          secondsOr(r.TimeoutInSeconds, queue.DefaultPoll),
 		DeadLetterDeliveryCount: numberOr(r.DeadLetterQueueDeliveryCount, s.deliveryCount),
 		ChannelConsumptionLimit: numberOr(r.ChannelConsumptionLimit, queue.DefaultConsumption),
+		Capabilities:            capabilities,
 		CustomEncryptionKeyID:   given(r.CustomEncryptionKeyID),
 		FreeformTags:            r.FreeformTags,
 		DefinedTags:             r.DefinedTags,

@@ -12,7 +12,6 @@ import (
 type Queue struct {
 	queue.Queue
 	MessagesEndpoint string // scheme://host[:port]
-	Capabilities     []queue.Capability
 }
 
 // GetQueueRequest asks for one queue.

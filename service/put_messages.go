@@ -191,7 +191,7 @@ func (s *Service) startPutEach(ctx context.Context, q *queue.Queue, put []PutMes
 		m := &r.Messages[i]
 		wrong := s.newMessage(m, &put[i], 0, q, false)
 		if wrong == nil {
-			wrong = s.limits.CheckRequestBytes(m.Size())
+			wrong = s.limits.CheckRequestBytes(m.Size(), q.Has(queue.LargeMessages))
 		}
 		if wrong != nil {
 			r.Messages = r.Messages[:i]
@@ -232,7 +232,7 @@ func (s *Service) newMessages(r *PutMessagesRequest, q *queue.Queue) ([]queue.Ne
 		}
 		bytes += m.Size()
 	}
-	return messages, bytes, s.limits.CheckRequestBytes(bytes)
+	return messages, bytes, s.limits.CheckRequestBytes(bytes, q.Has(queue.LargeMessages))
 }
 
 // newMessage checks the form of p, which stands at place i, and makes m of it.
@@ -240,7 +240,7 @@ func (s *Service) newMessage(m *queue.NewMessage, p *PutMessage, i int, q *queue
 	if err := p.read(m, i, q, textOnly); err != nil {
 		return err
 	}
-	if err := s.limits.CheckMessage(m); err != nil {
+	if err := s.limits.CheckMessage(m, q.Has(queue.LargeMessages)); err != nil {
 		return within("messages", i, err)
 	}
 	return nil

@@ -56,7 +56,7 @@ func TestNewQueueRefuses(t *testing.T) {
 		"count":         {named(func(r *CreateQueueRequest) { r.DeadLetterQueueDeliveryCount = p(int32(21)) }), queue.InvalidParameter, ""},
 		"consumption":   {named(func(r *CreateQueueRequest) { r.ChannelConsumptionLimit = p(int32(0)) }), queue.InvalidParameter, ""},
 		"key":           {named(func(r *CreateQueueRequest) { r.CustomEncryptionKeyID = p(strings.Repeat("k", 256)) }), queue.InvalidParameter, ""},
-		"capability":    {named(func(r *CreateQueueRequest) { r.Capabilities = []CapabilityDetails{{Type: "LARGE_MESSAGES"}} }), queue.MethodNotImplemented, "the capability LARGE_MESSAGES is not built yet"},
+		"capability":    {named(func(r *CreateQueueRequest) { r.Capabilities = []CapabilityDetails{{Type: "FIFO"}} }), queue.InvalidParameter, "capabilities[0].type must be one of CONSUMER_GROUPS, LARGE_MESSAGES"},
 		"tags":          {named(func(r *CreateQueueRequest) { r.FreeformTags = map[string]string{"": ""} }), queue.InvalidParameter, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

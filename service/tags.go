@@ -3,8 +3,6 @@ package service
 import (
 	"encoding/json"
 	"unicode/utf8"
-
-	"github.com/queued-mq/queued/queue"
 )
 
 // Bounds of tags: OCI's, where it has them. They keep what is stored and
@@ -73,24 +71,4 @@ func checkTagName(f field, what, name string) error {
 		return f.invalid("has a %s whose name has %d characters; it must have 1 to %d", what, n, maxTagName)
 	}
 	return nil
-}
-
-// checkCapabilities refuses every capability. Those of OCI that are not built
-// yet are MethodNotImplemented: the value is right and asking again is no use,
-// which is what 501 says to the SDKs (they neither retry it nor count it
-// against their circuit breaker), while InvalidParameter would send people
-// looking for a typing error. What OCI does not know either is one.
-func checkCapabilities(wanted []CapabilityDetails) error {
-	if len(wanted) == 0 {
-		return nil
-	}
-	f, c := field{list: "capabilities", name: "type"}, wanted[0]
-	if c.Type == "" {
-		return f.missing()
-	}
-	known, err := enum(f.String(), &c.Type, "", queue.ConsumerGroups, queue.LargeMessages)
-	if err != nil {
-		return err
-	}
-	return queue.Errorf(queue.MethodNotImplemented, "the capability %s is not built yet", known)
 }

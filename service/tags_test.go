@@ -60,20 +60,3 @@ func TestTags(t *testing.T) {
 		})
 	}
 }
-
-func TestCapabilities(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		code queue.Code
-	}{
-		{"CONSUMER_GROUPS", queue.MethodNotImplemented},
-		{"large_messages", queue.MethodNotImplemented},
-		{"FIFO", queue.InvalidParameter},
-		{"", queue.MissingParameter},
-	} {
-		want(t, checkCapabilities([]CapabilityDetails{{Type: c.name}}), c.code, "")
-	}
-	want(t, checkCapabilities(nil), "", "")
-	want(t, checkCapabilities([]CapabilityDetails{{Type: "FIFO"}}), queue.InvalidParameter,
-		"capabilities[0].type must be one of CONSUMER_GROUPS, LARGE_MESSAGES")
-}

@@ -19,9 +19,9 @@ type UpdateQueueRequest struct {
 	TimeoutInSeconds             *int32
 	ChannelConsumptionLimit      *int32
 	DeadLetterQueueDeliveryCount *int32
-	CustomEncryptionKeyID        *string // "" removes it
-	Capabilities                 []CapabilityDetails
-	FreeformTags                 map[string]string // empty, not nil: removes all
+	CustomEncryptionKeyID        *string             // "" removes it
+	Capabilities                 []CapabilityDetails // added; what is left out stays
+	FreeformTags                 map[string]string   // empty, not nil: removes all
 	DefinedTags                  map[string]map[string]json.RawMessage
 }
 
@@ -35,7 +35,8 @@ type WorkRequestResponse struct {
 func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (resp WorkRequestResponse, err error) {
 	defer s.done(ctx, "UpdateQueue", time.Now(), &err)
 
-	if err := checkCapabilities(r.Capabilities); err != nil {
+	capabilities, err := readCapabilities(r.Capabilities)
+	if err != nil {
 		return resp, err
 	}
 	if err := checkTags(r.FreeformTags, r.DefinedTags); err != nil {
@@ -50,6 +51,7 @@ func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (resp W
 		action:    queue.ActionUpdated,
 		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
 			r.set(&q)
+			addCapabilities(&q, capabilities)
 			if err := q.Validate(); err != nil {
 				return q, "", err
 			}

@@ -143,7 +143,7 @@ func (c *conn) next(f *frame.Frame) error {
 				code = queue.PayloadTooLarge
 			}
 			if e.Limit == "body" {
-				setting = " (limits.message-bytes)"
+				setting = " (limits.message-bytes, limits.large-message-bytes)"
 			}
 			return &refusal{command: "frame", receipt: e.Receipt, asked: e.HasReceipt, err: queue.Errorf(code, "%s%s", e.Message, setting)}
 		}

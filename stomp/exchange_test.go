@@ -264,6 +264,8 @@ func (pl *play) step(s *step) {
 					r.VisibilityInSeconds = &n
 				case "retention":
 					r.RetentionInSeconds = &n
+				case "large":
+					r.Capabilities = append(r.Capabilities, service.CapabilityDetails{Type: "LARGE_MESSAGES"})
 				case "dlq":
 					r.DeadLetterQueueDeliveryCount = &n
 				default:

@@ -18,7 +18,7 @@ import (
 
 // Options are the settings of a Server. The zero value works.
 type Options struct {
-	MessageBytes   int64 // most octets of a body; 0: 256 KiB
+	MessageBytes   int64 // most octets of a body, whichever its queue; 0: 512 KiB
 	BytesPerSecond int64 // read from one connection, beyond it reading slows down; 0: no limit
 
 	Strict     bool // refuse what OCI refuses
@@ -69,7 +69,7 @@ type Server struct {
 
 // New is a server over s.
 func New(s *service.Service, o Options) *Server {
-	o.MessageBytes = cmp.Or(o.MessageBytes, 256<<10)
+	o.MessageBytes = cmp.Or(o.MessageBytes, 512<<10)
 	if o.Observe == nil {
 		o.Observe = func(string, string, queue.Code, float64) {}
 	}

@@ -29,7 +29,7 @@ func (s *server) grpc(l *listener) (*face, error) {
 	limits := &s.cfg.Limits
 	calls := &grpcCalls{server: s, scheme: "http://"}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(mostReceived(limits.RequestBytes, limits.BatchMessages)),
+		grpc.MaxRecvMsgSize(mostReceived(limits.LargeRequestBytes, limits.BatchMessages)),
 		grpc.MaxConcurrentStreams(uint32(limits.StreamsPerConnection)),
 		grpc.MaxHeaderListSize(uint32(limits.HeaderBytes)),
 		grpc.ConnectionTimeout(10 * time.Second), // for the handshake
@@ -81,8 +81,10 @@ func (s *server) grpc(l *listener) (*face, error) {
 }
 
 // mostReceived is the size of a message beyond which it is cut unread. It is
-// that of a body over REST, so that what only breaks limits.request-bytes gets
-// the error that says so; the entries of a batch have room for their receipts.
+// that of a body over REST, so that what only breaks limits.request-bytes or
+// limits.large-request-bytes gets the error that says so; the entries of a batch
+// have room for their receipts. gRPC reads a message before it is known for
+// which queue it is, so there is one size for all.
 func mostReceived(requestBytes, batch int64) int {
 	return int(6*requestBytes + 64<<10 + batch<<10)
 }

@@ -18,13 +18,14 @@ func (s *server) rest(l *listener) (*face, error) {
 		return nil, err
 	}
 	h, err := gateway.New(s.service, grpcapi.NewAdmin(s.service), grpcapi.NewData(s.service, grpcapi.Options{}), gateway.Options{
-		RequestBytes: s.cfg.Limits.RequestBytes,
-		PendingBytes: s.cfg.Limits.PendingBytesTotal,
-		Loopback:     loopback,
-		PublicURL:    s.cfg.PublicURL,
-		Observe:      s.metrics.request,
-		Ready:        s.ready.Load,
-		Logger:       s.log,
+		RequestBytes:      s.cfg.Limits.RequestBytes,
+		LargeRequestBytes: s.cfg.Limits.LargeRequestBytes,
+		PendingBytes:      s.cfg.Limits.PendingBytesTotal,
+		Loopback:          loopback,
+		PublicURL:         s.cfg.PublicURL,
+		Observe:           s.metrics.request,
+		Ready:             s.ready.Load,
+		Logger:            s.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("serve REST: %w", err)

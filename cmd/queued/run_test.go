@@ -174,6 +174,7 @@ func TestGRPC(t *testing.T) {
 	s := startServer(t, func(c *Config) {
 		c.CreateQueue = []string{"orders"}
 		c.Limits.RequestBytes, c.Limits.MessageBytes = 1000, 1000
+		c.Limits.LargeRequestBytes, c.Limits.LargeMessageBytes = 1000, 1000
 	})
 	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // stomp is the face that speaks STOMP.
 func (s *server) stomp(l *listener) (*face, error) {
 	srv := stomp.New(s.service, stomp.Options{
-		MessageBytes:   s.cfg.Limits.MessageBytes,
+		MessageBytes:   s.cfg.Limits.LargeMessageBytes,
 		BytesPerSecond: s.cfg.Limits.StompBytesPerSecond,
 		Strict:         s.cfg.Stomp.Strict,
 		AutoCreate:     s.cfg.Stomp.AutoCreate,

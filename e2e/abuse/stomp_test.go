@@ -67,7 +67,7 @@ func TestSTOMP(t *testing.T) {
 				a.answered(c, "receipt-id:slow") // a client of little speed is a client
 			})
 		}},
-		closed("a body of a tebibyte is announced", connect+send+"content-length:"+strconv.Itoa(1<<40)+"\n\n", "PayloadTooLarge", "limits.message-bytes"),
+		closed("a body of a tebibyte is announced", connect+send+"content-length:"+strconv.Itoa(1<<40)+"\n\n", "PayloadTooLarge", "limits.large-message-bytes"),
 		closed("a body of more than can be counted is announced", connect+send+"content-length:99999999999999999999\n\n", "code:"),
 		closed("a length below nothing", connect+send+"content-length:-1\n\n", "InvalidFrame"),
 		closed("ten thousand headers", connect+send+strings.Repeat("a:b\n", 110), "PayloadTooLarge"),

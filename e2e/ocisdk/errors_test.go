@@ -327,15 +327,19 @@ func TestErrors(t *testing.T) {
 		{"request too large", 413, "PayloadTooLarge", "524289|limits.request-bytes", func(s *stage) error {
 			return s.putting(text(strings.Repeat("x", 200<<10)), text(strings.Repeat("x", 200<<10)), text(strings.Repeat("x", 112<<10+1)))
 		}},
+		{"large message too large", 413, "PayloadTooLarge", "messages[0]|524289|limits.large-message-bytes", func(s *stage) error {
+			if err := s.updating(queue.UpdateQueueDetails{Capabilities: []queue.CapabilityDetails{queue.LargeMessagesCapabilityDetails{}}}); err != nil {
+				return err
+			}
+			s.put(s.queue, text(strings.Repeat("x", 512<<10)), text(strings.Repeat("x", 512<<10)))
+			return s.putting(text(strings.Repeat("x", 512<<10+1)))
+		}},
 		{"body too large", 413, "PayloadTooLarge", "limits.request-bytes", func(s *stage) error {
 			return s.putting(text(strings.Repeat("x", 8*mib)))
 		}},
 
 		{"capability that is not built", 501, "MethodNotImplemented", "CONSUMER_GROUPS", func(s *stage) error {
 			return s.creating(queue.CreateQueueDetails{Capabilities: []queue.CapabilityDetails{queue.ConsumerGroupsCapabilityDetails{}}})
-		}},
-		{"another one", 501, "MethodNotImplemented", "LARGE_MESSAGES", func(s *stage) error {
-			return s.updating(queue.UpdateQueueDetails{Capabilities: []queue.CapabilityDetails{queue.LargeMessagesCapabilityDetails{}}})
 		}},
 		{"group", 501, "MethodNotImplemented", "consumer groups", func(s *stage) error {
 			_, err := s.admin.CreateConsumerGroup(s.ctx(), queue.CreateConsumerGroupRequest{CreateConsumerGroupDetails: queue.CreateConsumerGroupDetails{
@@ -346,7 +350,7 @@ func TestErrors(t *testing.T) {
 
 	// Limits made small, so that they are soon reached.
 	rows(t, []string{"limits:", "  queues-per-tenancy: 100", "  channels-per-queue: 3", "  bytes-per-queue: 1000", "  in-flight-per-queue: 5", "  in-flight-reserved-per-queue: 5",
-		"  message-bytes: 400", "  request-bytes: 500", "  response-bytes: 400", "  batch-messages: 4", "  properties-per-message: 2", "  property-name-bytes: 8",
+		"  message-bytes: 400", "  request-bytes: 500", "  large-message-bytes: 400", "  large-request-bytes: 500", "  response-bytes: 400", "  batch-messages: 4", "  properties-per-message: 2", "  property-name-bytes: 8",
 		"  property-bytes: 16", "  list-page: 5", "  open-polls-per-queue: 2", "  retry-tokens-per-queue: 3", "default-get-limit: 4"}, []row{
 		{"channels of a queue", 400, "LimitExceeded", "3 channels|limits.channels-per-queue", func(s *stage) error {
 			n := 0
