@@ -39,6 +39,8 @@ stomp_py() {
 missing=()
 if ! stomp_py; then missing+=(python3-stomp); fi
 if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then missing+=(strace); fi
+if ! command -v node >/dev/null; then missing+=(nodejs); fi
+if ! command -v npm >/dev/null; then missing+=(npm); fi
 if ((${#missing[@]} > 0)); then
 	install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
 	update=(apt-get update -q)
@@ -58,5 +60,17 @@ if ((${#missing[@]} > 0)); then
 		echo "setup: strace is missing; install the Debian package strace as root" >&2
 		exit 1
 	fi
+fi
+
+# OCI's SDK for TypeScript, at the versions that its folder pins.
+typescript=e2e/clients/typescript
+if ! cmp -s $typescript/package-lock.json .build/typescript/node_modules/.installed; then
+	mkdir -p .build/typescript
+	cp $typescript/{package.json,package-lock.json,.npmrc} .build/typescript/
+	(cd .build/typescript && npm ci --silent) >&2 || {
+		echo "setup: npm cannot install what $typescript/package-lock.json names; nodejs and npm are Debian packages" >&2
+		exit 1
+	}
+	cp $typescript/package-lock.json .build/typescript/node_modules/.installed
 fi
 echo "setup: Go $version, modules, stomp.py and strace are there"

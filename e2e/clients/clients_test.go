@@ -11,7 +11,9 @@ func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 
 // clients are the columns of the table, from left to right.
 func clients() []client {
-	return []client{}
+	return []client{
+		{name: "TypeScript SDK", dir: "typescript", command: []string{"typescript/run.sh"}},
+	}
 }
 
 // TestClients runs every client, and compares what they checked with the table
