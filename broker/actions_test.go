@@ -292,7 +292,7 @@ func (w *world) purge() {
 			want++
 		}
 	}
-	w.admin(func(tx *Tx) { n = tx.Purge(q.ID, what, only) })
+	w.admin(func(tx *Tx) { n = tx.Purge(q.ID, "", what, only) })
 	if n != want {
 		w.fail("purge says %d, want %d", n, want)
 	}

@@ -74,13 +74,17 @@ func (tx *Tx) PutQueue(q queue.Queue) {
 	q.Version = s.q.Version + 1
 	s.q = q
 	if q.State == queue.Deleted {
-		for _, l := range s.lanes {
-			g.purge(l)
+		for _, c := range slices.Clone(s.groups) {
+			g.dismiss(c, errNoQueue)
+			if c.group.State, c.group.UpdatedAt = queue.Deleted, q.UpdatedAt; c.group.ID == "" || c.number == unrouted {
+				g.purgeAll(c)
+				continue
+			}
+			c.group.Version++
+			g.dropGroup(c)
 		}
-		g.purgeDormant(s)
-		g.dismiss(s, errNoQueue)
 	}
-	g.cs.Queues = append(g.cs.Queues, store.Queue{Number: s.number, DeadThrough: s.deadThrough, Queue: q})
+	g.cs.Queues = append(g.cs.Queues, s.row())
 	g.catalog = true
 	g.serve(s) // a setting may let somebody have what they wait for
 }
@@ -98,30 +102,39 @@ func (tx *Tx) DropQueue(id queue.ID) {
 	g.catalog = true
 }
 
-// Purge removes the messages that are in the queue now: of the channels named
-// (also of "", the queue outside all channels), or all if channels is nil. It
-// reports how many.
-func (tx *Tx) Purge(id queue.ID, what queue.PurgeType, channels []string) int64 {
+// Purge removes the messages that a consumer group of the queue has now: of
+// the channels named (also of "", the queue outside all channels), or all if
+// channels is nil. "" is the primary group. It reports how many.
+func (tx *Tx) Purge(id, group queue.ID, what queue.PurgeType, channels []string) int64 {
 	s := tx.find(id)
-	if s == nil {
+	if s == nil || s.find(group) == nil {
 		return 0
 	}
-	var n int64
+	c, n := s.find(group), int64(0)
 	if what != queue.PurgeNormal {
 		if channels == nil {
-			n += tx.g.purgeDormant(s)
+			n += tx.g.purgeDormant(c)
 		}
 		for _, channel := range channels {
-			tx.g.known(s, true, channel)
+			tx.g.known(c, true, channel)
 		}
 	}
-	for key, l := range s.lanes {
+	for key, l := range c.lanes {
 		if (what == queue.PurgeNormal && key.Dead) || (what == queue.PurgeDLQ && !key.Dead) {
 			continue
 		}
 		if channels == nil || slices.Contains(channels, key.Channel) {
 			n += tx.g.purge(l)
 		}
+	}
+	return n
+}
+
+// purgeAll removes all that a group has.
+func (g *group) purgeAll(c *consumers) int64 {
+	n := g.purgeDormant(c)
+	for _, l := range c.lanes {
+		n += g.purge(l)
 	}
 	return n
 }
@@ -197,10 +210,10 @@ func (b *Broker) queueOfToken(scope string) *queueState {
 }
 
 func (b *Broker) addQueue(q *store.Queue) *queueState {
-	s := &queueState{number: q.Number, q: q.Queue, deadThrough: q.DeadThrough, lanes: make(map[store.LaneKey]*lane)}
-	for i := range s.wait {
-		s.wait[i].total = &b.waiting
-	}
+	s := &queueState{number: q.Number, q: q.Queue, channels: make(map[string]int)}
+	s.groups = []*consumers{newConsumers(s, 0, q.DeadThrough, &b.waiting)}
+	s.last = q.LastGroup
+	b.addGroups(s, q.Groups)
 	b.queues[q.Number] = s
 	b.byID[q.ID] = s
 	return s

@@ -110,7 +110,7 @@ func BenchmarkConsume(b *testing.B) {
 					for i := range got {
 						receipts[i] = got[i].Receipt
 					}
-					_, err = br.Delete(ctx, id, receipts)
+					_, err = br.Delete(ctx, id, queue.AnyGroup, receipts)
 					return err
 				})
 			})

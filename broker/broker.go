@@ -95,12 +95,14 @@ type Broker struct {
 
 	shown struct {
 		sync.RWMutex
-		byID     map[queue.ID]*queueState
-		byName   map[string][]*queueState // oldest first
-		ordered  []*queueState            // oldest first
-		position uint64
-		inFlight int64
-		bytes    int64
+		byID      map[queue.ID]*queueState
+		byName    map[string][]*queueState // oldest first
+		ordered   []*queueState            // oldest first
+		groups    map[queue.ID]queue.ConsumerGroup
+		allGroups []queue.ConsumerGroup // queue by queue
+		position  uint64
+		inFlight  int64
+		bytes     int64
 	}
 }
 
@@ -189,28 +191,28 @@ func (b *Broker) load(o Options) error {
 	for i := range data.Queues {
 		b.addQueue(&data.Queues[i])
 	}
-	marked := make(map[store.QueueNumber]bool)
+	marked := make(map[store.LaneKey]bool)
 	err = b.store.Lanes(func(row store.Lane) error {
-		q := b.queues[row.Key.Queue]
-		if q == nil || (row.Key.Dead && row.ID <= q.deadThrough) {
-			if n := row.Key.Queue; !marked[n] {
-				marked[n] = true
-				b.remover.add(removal{queue: n})
+		c := b.consumers(row.Key)
+		if c == nil || (row.Key.Dead && row.ID <= c.deadThrough) {
+			if of := (store.LaneKey{Queue: row.Key.Queue, Group: row.Key.Group, Dead: true}); !marked[of] {
+				marked[of] = true
+				b.remover.add(removal{dormant: of})
 			}
 			return nil
 		}
 		stats := row.Stats()
-		side := q.stats(row.Key.Dead)
+		side := c.stats(row.Key.Dead)
 		*side = side.Plus(stats)
 		b.bytes += stats.Bytes
 		if row.Key.Dead && b.deadLanes >= b.mostDeadLanes && row.InFlight == 0 &&
-			q.lanes[store.LaneKey{Queue: q.number, Channel: row.Key.Channel}] == nil { // those come first
-			q.dormant++
+			c.lanes[c.key(false, row.Key.Channel)] == nil { // those come first
+			c.dormant++
 			b.dormant++
-			q.dormantStats = q.dormantStats.Plus(stats)
+			c.dormantStats = c.dormantStats.Plus(stats)
 			return nil
 		}
-		l := newLane(b.windows.each, q, row)
+		l := newLane(b.windows.each, c, row)
 		b.link(l)
 		if !l.dead() && !row.Empty() {
 			b.expiries.Schedule(&l.expiry, now) // have a look
@@ -280,7 +282,9 @@ func (b *Broker) Drain() {
 	b.do(func(g *group) {
 		b.draining = true
 		for _, q := range b.queues {
-			g.dismiss(q, nil)
+			for _, c := range q.groups {
+				g.dismiss(c, nil)
+			}
 		}
 	})
 }

@@ -98,7 +98,7 @@ func (x *bench) get(r ReceiveRequest) []queue.Delivery {
 }
 
 func (x *bench) stats(id queue.ID) string {
-	m, d := x.b.Stats(id, nil)
+	m, d := x.b.Stats(id, "", nil)
 	return fmt.Sprintf("visible %d in flight %d delayed %d bytes %d, dead visible %d in flight %d bytes %d",
 		m.Visible, m.InFlight, m.Delayed, m.Bytes, d.Visible, d.InFlight, d.Bytes)
 }
@@ -121,7 +121,7 @@ func TestLifeOfAMessage(t *testing.T) {
 			t.Fatalf("got %+v", got)
 		}
 		x.want(id, "visible 0 in flight 2 delayed 0 bytes 2, dead visible 0 in flight 0 bytes 0")
-		if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{got[0].Receipt}); err != nil || errs[0] != nil {
+		if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{got[0].Receipt}); err != nil || errs[0] != nil {
 			t.Fatal(errs, err)
 		}
 		time.Sleep(11 * time.Second)

@@ -72,7 +72,7 @@ func (g *group) moveToDead(x burial, m store.Message) {
 	if l == nil || m.ExpireAfter == 0 {
 		return
 	}
-	q := l.of
+	q := l.of.queue
 	var e store.Entry
 	from := store.Returned
 	if lease := l.leases[x.id]; lease != nil {
@@ -84,7 +84,7 @@ func (g *group) moveToDead(x burial, m store.Message) {
 			g.dropLeased(lease)
 			q.events[evExpired]++
 			return
-		case e.ExpireAfter <= g.now, !dlq.Exhausted(int(e.Deliveries), q.q.DeadLetterDeliveryCount):
+		case e.ExpireAfter <= g.now, !dlq.Exhausted(int(e.Deliveries), l.of.deliveryLimit()):
 			g.giveBack(lease, e)
 			q.events[evLapsed]++
 			return
@@ -103,13 +103,13 @@ func (g *group) moveToDead(x burial, m store.Message) {
 		}
 		g.touch(l)
 		g.removeReturned(l, e.ID)
-		if !dlq.Exhausted(int(e.Deliveries), q.q.DeadLetterDeliveryCount) {
+		if !dlq.Exhausted(int(e.Deliveries), l.of.deliveryLimit()) {
 			g.addReturned(l, e) // its row is as it was
 			return
 		}
 	}
 	row, dead := dlq.Bury(m, e, &q.q, g.now)
-	to := g.lane(q, true, l.row.Key.Channel)
+	to := g.lane(l.of, true, l.row.Key.Channel)
 	g.touch(to)
 	g.effect(store.Effect{Kind: store.Bury, From: from, Lane: l.row.ID, Entry: e, Message: row, To: to.row.ID, ToEntry: dead})
 	g.size(l, &e, -1)

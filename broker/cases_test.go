@@ -26,7 +26,7 @@ func TestFC01LateExtension(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		update := func(r queue.Receipt, d time.Duration) error {
 			t.Helper()
-			out, err := x.b.Update(t.Context(), id, []VisibilityUpdate{{Receipt: r, Visibility: d}})
+			out, err := x.b.Update(t.Context(), id, queue.AnyGroup, []VisibilityUpdate{{Receipt: r, Visibility: d}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestFC01LateExtension(t *testing.T) {
 		r2 := got[0].Receipt
 		stale(update(r1, 0))
 		stale(update(r1, time.Minute))
-		if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{r1}); err != nil || queue.CodeOf(errs[0]) != queue.NotAuthorizedOrNotFound {
+		if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{r1}); err != nil || queue.CodeOf(errs[0]) != queue.NotAuthorizedOrNotFound {
 			t.Errorf("a superseded delete: %v %v", errs, err)
 		}
 		if err := update(r2, 45*time.Second); err != nil {
@@ -55,7 +55,7 @@ func TestFC01LateExtension(t *testing.T) {
 		}
 		time.Sleep(44 * time.Second)
 		x.want(id, "visible 0 in flight 1 delayed 0 bytes 11, dead visible 0 in flight 0 bytes 0")
-		if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{r2}); err != nil || errs[0] != nil {
+		if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{r2}); err != nil || errs[0] != nil {
 			t.Error(errs, err)
 		}
 		x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 0 in flight 0 bytes 0")
@@ -115,7 +115,7 @@ func TestFC05GonePoll(t *testing.T) {
 	inBubble(t, func(t *testing.T, x *bench, id queue.ID) {
 		var most atomic.Int64
 		x.b.ObserveGroups(func(int, time.Duration) {
-			m, _ := x.b.Stats(id, nil)
+			m, _ := x.b.Stats(id, "", nil)
 			most.Store(max(most.Load(), m.InFlight))
 		})
 		for _, n := range []int{1, 200} {
@@ -138,7 +138,7 @@ func TestFC05GonePoll(t *testing.T) {
 				t.Fatalf("after %d dead polls: %+v", n, got)
 			}
 			x.waiters(0)
-			if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{got.out[0].Receipt}); err != nil || errs[0] != nil {
+			if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{got.out[0].Receipt}); err != nil || errs[0] != nil {
 				t.Fatal(errs, err)
 			}
 		}
@@ -171,7 +171,7 @@ func TestFC07ShortBehindLong(t *testing.T) {
 		}
 		time.Sleep(12 * time.Second)
 		x.want(id, "visible 0 in flight 2 delayed 0 bytes 2, dead visible 0 in flight 0 bytes 0")
-		if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{d[0].Receipt}); err != nil || errs[0] != nil {
+		if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{d[0].Receipt}); err != nil || errs[0] != nil {
 			t.Errorf("delete of what has expired: %v, %v", errs, err)
 		}
 		time.Sleep(time.Minute)
@@ -240,7 +240,7 @@ func (x *bench) deleteAll(id queue.ID, got []queue.Delivery) {
 	for i := range got {
 		receipts[i] = got[i].Receipt
 	}
-	errs, err := x.b.Delete(context.Background(), id, receipts)
+	errs, err := x.b.Delete(context.Background(), id, queue.AnyGroup, receipts)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		x.t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestFC17Counts(t *testing.T) {
 		sample := func() {
 			n := 0
 			for ; ctx.Err() == nil; n++ {
-				m, d := x.b.Stats(id, nil)
+				m, d := x.b.Stats(id, "", nil)
 				if min(m.Visible, m.InFlight, m.Delayed, m.Bytes, d.Visible, d.InFlight, d.Bytes) < 0 {
 					t.Errorf("a negative count: %+v %+v", m, d)
 				}

@@ -68,7 +68,7 @@ func TestUnreadableBody(t *testing.T) {
 				}
 				x.want(id, "visible 2 in flight 1 delayed 0 bytes 90000, dead visible 0 in flight 0 bytes 0")
 				x.put(id, "", "d") // what needs no table goes on
-				if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{first[0].Receipt}); errors.Join(err, errs[0]) != nil {
+				if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{first[0].Receipt}); errors.Join(err, errs[0]) != nil {
 					t.Error(err, errs)
 				}
 				disk.Broken.Store(false)

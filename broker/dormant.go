@@ -23,9 +23,9 @@ const (
 )
 
 // known finds a lane in memory or wakes it.
-func (g *group) known(q *queueState, dead bool, channel string) *lane {
-	key := store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}
-	if l := q.lanes[key]; l != nil || !dead || q.dormant == 0 {
+func (g *group) known(c *consumers, dead bool, channel string) *lane {
+	key := c.key(dead, channel)
+	if l := c.lanes[key]; l != nil || !dead || c.dormant == 0 {
 		return l
 	}
 	row, found, err := g.b.store.Lane(key)
@@ -35,7 +35,7 @@ func (g *group) known(q *queueState, dead bool, channel string) *lane {
 	if !found {
 		return nil
 	}
-	return g.wake(q, row)
+	return g.wake(c, row)
 }
 
 // numbered finds a lane by its number, in memory or dormant.
@@ -47,32 +47,32 @@ func (g *group) numbered(id store.LaneID) *lane {
 	if err != nil {
 		g.b.fail(err)
 	}
-	q := g.b.queues[row.Key.Queue]
-	if !found || q == nil || q.lanes[row.Key] != nil {
+	c := g.b.consumers(row.Key)
+	if !found || c == nil || c.lanes[row.Key] != nil {
 		return nil
 	}
-	return g.wake(q, row)
+	return g.wake(c, row)
 }
 
 // wake brings a dormant lane into memory; nil if it was purged.
-func (g *group) wake(q *queueState, row store.Lane) *lane {
+func (g *group) wake(c *consumers, row store.Lane) *lane {
 	for i := range g.cs.GoneLanes {
 		if g.cs.GoneLanes[i].ID == row.ID {
 			return nil // by this group: its row is still there
 		}
 	}
-	if row.ID <= q.deadThrough {
+	if row.ID <= c.deadThrough {
 		g.changes++
 		g.giveUp(row)
 		return nil
 	}
-	l := newLane(g.b.windows.each, q, row)
+	l := newLane(g.b.windows.each, c, row)
 	g.b.link(l)
-	q.dormant--
+	c.dormant--
 	g.b.dormant--
-	q.dormantStats = q.dormantStats.Plus(negative(row.Stats()))
+	c.dormantStats = c.dormantStats.Plus(negative(row.Stats()))
 	g.touch(l)
-	q.setReady(l)
+	c.setReady(l)
 	return l
 }
 
@@ -90,57 +90,57 @@ func (g *group) putToSleep() {
 	var idle []*lane
 	for _, l := range b.lanes {
 		if l.dead() && len(l.leases) == 0 && len(l.parked)+len(l.dying) == 0 && l.refill == nil &&
-			l.of.lanes[store.LaneKey{Queue: l.of.number, Channel: l.row.Key.Channel}] == nil {
+			l.of.lanes[l.of.key(false, l.row.Key.Channel)] == nil {
 			idle = append(idle, l)
 		}
 	}
 	slices.SortFunc(idle, func(a, b *lane) int { return cmp.Compare(a.used, b.used) })
 	for _, l := range idle[:min(len(idle), b.deadLanes-b.mostDeadLanes*3/4)] {
-		q := l.of
+		c := l.of
 		b.unlink(l)
 		l.unload()
 		b.windows.charge(l)
-		q.dormant++
+		c.dormant++
 		b.dormant++
-		q.dormantStats = q.dormantStats.Plus(l.row.Stats())
+		c.dormantStats = c.dormantStats.Plus(l.row.Stats())
 		g.slept = append(g.slept, l)
-		g.touchQueue(q)
+		g.touchQueue(c.queue)
 	}
 }
 
-// search looks among the dormant lanes of a queue for some that a get of any
+// search looks among the dormant lanes of a group for some that a get of any
 // channel, or with a pattern, may take from. Each search goes on where the
 // last one ended, so that all have their turn.
-func (g *group) search(q *queueState, f channels.Filter) {
-	if q.dormant == 0 {
+func (g *group) search(c *consumers, f channels.Filter) {
+	if c.dormant == 0 {
 		return
 	}
 	g.changes++
-	q.searching++
-	b, from := g.b, q.searchedTo
+	c.searching++
+	b, from := g.b, c.searchedTo
 	g.after = append(g.after, func() {
 		b.reads.add(func() {
-			rows, to := b.findDormant(q.number, f, from)
+			rows, to := b.findDormant(c.key(true, ""), f, from)
 			b.internal(func(g *group) {
 				g.changes++
-				q.searching--
-				q.searchedTo = to
+				c.searching--
+				c.searchedTo = to
 				for _, row := range rows {
-					if l := g.known(q, true, row.Key.Channel); l != nil {
+					if l := g.known(c, true, row.Key.Channel); l != nil {
 						g.touch(l)
 					}
 				}
-				g.serve(q)
+				g.serve(c.queue)
 			})
 		})
 	})
 }
 
 // findDormant reads the rows of dead lanes from a channel on, once around.
-func (b *Broker) findDormant(q store.QueueNumber, f channels.Filter, from string) (rows []store.Lane, to string) {
+func (b *Broker) findDormant(of store.LaneKey, f channels.Filter, from string) (rows []store.Lane, to string) {
 	start, wrapped := from, from == ""
 	for {
-		found, more, err := b.store.ScanDeadLanes(q, from, searchReads)
+		found, more, err := b.store.ScanDeadLanes(of, from, searchReads)
 		if err != nil {
 			b.fail(fmt.Errorf("search dead lanes: %w", err))
 		}
@@ -164,22 +164,22 @@ func (b *Broker) findDormant(q store.QueueNumber, f channels.Filter, from string
 	}
 }
 
-// purgeDormant gives up all dormant lanes of a queue at once: a mark says so,
+// purgeDormant gives up all dormant lanes of a group at once: a mark says so,
 // and their rows are removed in the background.
-func (g *group) purgeDormant(q *queueState) int64 {
-	if q.dormant == 0 {
+func (g *group) purgeDormant(c *consumers) int64 {
+	if c.dormant == 0 {
 		return 0
 	}
-	n := q.dormantStats.Visible + q.dormantStats.InFlight
-	q.deadThrough = g.b.state.Lane
-	g.b.bytes -= q.dormantStats.Bytes
-	g.b.dormant -= q.dormant
-	q.dead = q.dead.Plus(negative(q.dormantStats))
-	q.dormant, q.dormantStats = 0, queue.Stats{}
-	q.events[evPurged] += n
-	g.cs.Queues = append(g.cs.Queues, store.Queue{Number: q.number, DeadThrough: q.deadThrough, Queue: q.q})
-	g.touchQueue(q)
-	g.after = append(g.after, func() { g.b.remover.add(removal{queue: q.number}) })
+	n := c.dormantStats.Visible + c.dormantStats.InFlight
+	c.deadThrough = g.b.state.Lane
+	g.b.bytes -= c.dormantStats.Bytes
+	g.b.dormant -= c.dormant
+	c.dead = c.dead.Plus(negative(c.dormantStats))
+	c.dormant, c.dormantStats = 0, queue.Stats{}
+	c.queue.events[evPurged] += n
+	g.cs.Queues = append(g.cs.Queues, c.queue.row())
+	g.touchQueue(c.queue)
+	g.after = append(g.after, func() { g.b.remover.add(removal{dormant: c.key(true, "")}) })
 	return n
 }
 
@@ -209,12 +209,12 @@ func (g *group) giveUpMarked(key store.LaneKey) {
 	}
 }
 
-// removeDormant gives up, one after the other, the dead lanes of a queue that
-// a purge has marked.
-func (b *Broker) removeDormant(ctx context.Context, n store.QueueNumber) {
+// removeDormant gives up, one after the other, the dead lanes of a group that
+// a purge has marked, or that is gone.
+func (b *Broker) removeDormant(ctx context.Context, of store.LaneKey) {
 	from, more := "", true
 	for more && ctx.Err() == nil {
-		rows, m, err := b.store.ScanDeadLanes(n, from, searchReads)
+		rows, m, err := b.store.ScanDeadLanes(of, from, searchReads)
 		if err != nil {
 			b.fail(fmt.Errorf("remove dead lanes: %w", err))
 		}
@@ -223,9 +223,9 @@ func (b *Broker) removeDormant(ctx context.Context, n store.QueueNumber) {
 		}
 		from = rows[len(rows)-1].Key.Channel + "\x00"
 		b.do(func(g *group) {
-			q := b.queues[n]
+			c := b.consumers(of)
 			for _, row := range rows {
-				if q != nil && (row.ID > q.deadThrough || b.lanes[row.ID] != nil) {
+				if c != nil && (row.ID > c.deadThrough || b.lanes[row.ID] != nil) {
 					continue
 				}
 				g.changes++

@@ -39,7 +39,7 @@ func TestDormantDeadLanes(t *testing.T) {
 				}
 			})
 			x.want(id, fmt.Sprintf("visible 0 in flight 0 delayed 0 bytes 0, dead visible %d in flight 0 bytes %d", want, want))
-			if got := x.b.Channels(id, true, channels.Filter{}, "", 1000); len(got) != want {
+			if got := x.b.Channels(id, "", true, channels.Filter{}, "", 1000); len(got) != want {
 				t.Errorf("%d channels, want %d", len(got), want)
 			}
 		}
@@ -50,7 +50,7 @@ func TestDormantDeadLanes(t *testing.T) {
 		check(n)
 
 		c := "c042"
-		if _, dead := x.b.Stats(id, &c); dead.Visible != 1 {
+		if _, dead := x.b.Stats(id, "", &c); dead.Visible != 1 {
 			t.Errorf("stats of %s: %+v", c, dead)
 		}
 		f, _ := channels.ParseFilter(c)
@@ -59,7 +59,7 @@ func TestDormantDeadLanes(t *testing.T) {
 			t.Fatalf("got %+v", got)
 		}
 		time.Sleep(2 * time.Second) // it is visible again, and its lane may sleep
-		if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{got[0].Receipt}); err != nil || errs[0] != nil {
+		if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{got[0].Receipt}); err != nil || errs[0] != nil {
 			t.Fatal(errs, err)
 		}
 		check(n - 1)
@@ -93,7 +93,7 @@ func TestDormantDeadLanes(t *testing.T) {
 		check(n - 1)
 
 		purge := func(channels []string) {
-			if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, queue.PurgeDLQ, channels); return nil }); err != nil {
+			if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, "", queue.PurgeDLQ, channels); return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -142,7 +142,7 @@ func TestPurgedDormantLaneMadeAnew(t *testing.T) {
 			}
 			g.b.remover = newWorker[removal]() // the remover is slow
 		})
-		if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, queue.PurgeDLQ, nil); return nil }); err != nil {
+		if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, "", queue.PurgeDLQ, nil); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		kill(8)

@@ -72,7 +72,7 @@ func TestHeldMessagesOfOneInstant(t *testing.T) {
 			t.Error("nothing was delivered")
 		}
 		time.Sleep(6 * time.Minute) // over the grace
-		m, _ := x.b.Stats(id, nil)
+		m, _ := x.b.Stats(id, "", nil)
 		if want := int64(n/20 + 1); m.Visible+m.InFlight != want {
 			t.Errorf("%d messages are there, want %d", m.Visible+m.InFlight, want)
 		}
@@ -142,7 +142,7 @@ func TestPurgeMakesRoomForWaiters(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		if err := x.b.Admin(t.Context(), func(tx *Tx) error {
-			tx.Purge(id, queue.PurgeNormal, []string{"a"})
+			tx.Purge(id, "", queue.PurgeNormal, []string{"a"})
 			return nil
 		}); err != nil {
 			t.Fatal(err)
@@ -187,11 +187,11 @@ func TestRoomOfServerServesOtherQueues(t *testing.T) {
 				want := time.Second
 				switch how {
 				case "delete":
-					_, err = x.b.Delete(t.Context(), one, []queue.Receipt{got[0].Receipt})
+					_, err = x.b.Delete(t.Context(), one, queue.AnyGroup, []queue.Receipt{got[0].Receipt})
 				case "lapse":
 					want = 3 * time.Second
 				case "purge":
-					err = x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(one, queue.PurgeBoth, nil); return nil })
+					err = x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(one, "", queue.PurgeBoth, nil); return nil })
 				case "drop":
 					err = x.b.Admin(t.Context(), func(tx *Tx) error {
 						q, _ := tx.Queue(one)
@@ -238,18 +238,18 @@ func TestDeletedTwiceInOneGroup(t *testing.T) {
 			for _, d := range list {
 				all = append(all, VisibilityUpdate{Receipt: d.Receipt})
 			}
-			if _, err := x.b.Update(t.Context(), id, all); err != nil {
+			if _, err := x.b.Update(t.Context(), id, queue.AnyGroup, all); err != nil {
 				t.Error(err)
 			}
 		}
 		release(got[4:12]) // the window is full with these
 		x.together(
-			func() { x.b.Delete(t.Context(), id, []queue.Receipt{got[11].Receipt}) },
+			func() { x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{got[11].Receipt}) },
 			func() { release(got[:4]) },
-			func() { x.b.Delete(t.Context(), id, []queue.Receipt{got[11].Receipt}) },
+			func() { x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{got[11].Receipt}) },
 		)
 		time.Sleep(time.Second)
-		m, _ := x.b.Stats(id, nil)
+		m, _ := x.b.Stats(id, "", nil)
 		if m.Visible+m.InFlight != 19 {
 			t.Errorf("%d messages are left of 20, one was deleted", m.Visible+m.InFlight)
 		}
@@ -304,7 +304,7 @@ func TestGoneClientTakesNothing(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if m, _ := x.b.Stats(id, nil); m.InFlight != 0 || m.Visible != 1 {
+		if m, _ := x.b.Stats(id, "", nil); m.InFlight != 0 || m.Visible != 1 {
 			t.Errorf("stats are %+v", m)
 		}
 		got := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})

@@ -37,20 +37,20 @@ func TestDiskFloors(t *testing.T) {
 					t.Errorf("with %d octets: %s: %v", octets, what, err)
 				}
 			}
-			main, _ := x.b.Stats(id, nil)
+			main, _ := x.b.Stats(id, "", nil)
 			_, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: make([]queue.NewMessage, 1)})
 			want("publish", err, publishes)
 			got, err := x.b.Receive(t.Context(), ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Minute, Wait: time.Second})
 			want("get", err, leases)
-			if after, _ := x.b.Stats(id, nil); !publishes && after.Visible+after.InFlight != main.Visible+main.InFlight {
+			if after, _ := x.b.Stats(id, "", nil); !publishes && after.Visible+after.InFlight != main.Visible+main.InFlight {
 				t.Errorf("with %d octets: a refused publish left something: %+v %+v", octets, main, after)
 			}
 			// These go on.
-			out, err := x.b.Update(t.Context(), id, []VisibilityUpdate{{Receipt: held[0].Receipt, Visibility: time.Minute}})
+			out, err := x.b.Update(t.Context(), id, queue.AnyGroup, []VisibilityUpdate{{Receipt: held[0].Receipt, Visibility: time.Minute}})
 			want("update", errors.Join(err, out[0].Err), true)
-			errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{held[1].Receipt})
+			errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{held[1].Receipt})
 			want("delete", errors.Join(append(errs, err)...), true)
-			want("admin", x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, queue.PurgeDLQ, nil); return nil }), true)
+			want("admin", x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, "", queue.PurgeDLQ, nil); return nil }), true)
 			free = x.b.Snapshot().FreeBytes
 			x.b.Undeliver(receiptsOf(got))
 		}
@@ -187,7 +187,7 @@ func TestFailedSync(t *testing.T) {
 	}
 	for _, percent := range []int{0, 100} {
 		y := newBench(t, disk.Crash(percent, rand.NewPCG(1, 1)))
-		m, _ := y.b.Stats(id, nil)
+		m, _ := y.b.Stats(id, "", nil)
 		if m.Visible != 2 && m.Visible != 5 && m.Visible != 8 {
 			t.Errorf("%d messages are there", m.Visible)
 		}

@@ -120,11 +120,11 @@ func archived(t *testing.T) *testdisk.Disk {
 	for _, m := range got {
 		switch string(m.Body) {
 		case "deleted":
-			if errs, err := x.b.Delete(t.Context(), orders, []queue.Receipt{m.Receipt}); err != nil || errs[0] != nil {
+			if errs, err := x.b.Delete(t.Context(), orders, queue.AnyGroup, []queue.Receipt{m.Receipt}); err != nil || errs[0] != nil {
 				t.Fatal(err, errs)
 			}
 		case "returned":
-			if r, err := x.b.Update(t.Context(), orders, []VisibilityUpdate{{Receipt: m.Receipt}}); err != nil || r[0].Err != nil {
+			if r, err := x.b.Update(t.Context(), orders, queue.AnyGroup, []VisibilityUpdate{{Receipt: m.Receipt}}); err != nil || r[0].Err != nil {
 				t.Fatal(err, r)
 			}
 		}
@@ -173,7 +173,7 @@ func archived(t *testing.T) *testdisk.Disk {
 		q.State = queue.Deleted
 		tx.PutQueue(q)
 		tx.DropQueue(gone)
-		tx.Purge(purged, queue.PurgeBoth, nil)
+		tx.Purge(purged, "", queue.PurgeBoth, nil)
 		tx.PutWorkRequest(work("done", queue.Succeeded, 100, tx.Now()-1))
 		tx.PutWorkRequest(work("under-way", queue.InProgress, 50, tx.Now()))
 		tx.PutRetryToken("create", "token-2", []byte("answer"))
@@ -337,7 +337,7 @@ func drained(t *testing.T, disk *testdisk.Disk) (out []string) {
 							line += fmt.Sprintf(" dead letter %+v", *m.DeadLetter)
 						}
 						lines = append(lines, line)
-						if errs, err := x.b.Delete(t.Context(), q.ID, []queue.Receipt{m.Receipt}); err != nil || errs[0] != nil {
+						if errs, err := x.b.Delete(t.Context(), q.ID, queue.AnyGroup, []queue.Receipt{m.Receipt}); err != nil || errs[0] != nil {
 							t.Fatal(err, errs)
 						}
 					}

@@ -57,7 +57,7 @@ func (g *group) touch(l *lane) {
 		l.dirty = true
 		g.lanes = append(g.lanes, l)
 	}
-	g.touchQueue(l.of)
+	g.touchQueue(l.of.queue)
 }
 
 func (g *group) touchQueue(q *queueState) {
@@ -78,28 +78,28 @@ func (g *group) effect(e store.Effect) {
 }
 
 // lane finds a lane or makes it.
-func (g *group) lane(q *queueState, dead bool, channel string) *lane {
-	if l := g.known(q, dead, channel); l != nil {
+func (g *group) lane(c *consumers, dead bool, channel string) *lane {
+	if l := g.known(c, dead, channel); l != nil {
 		return l
 	}
-	if !dead && q.dormant > 0 {
-		g.known(q, true, channel) // a dead lane sleeps only while its channel has nothing else
+	if !dead && c.dormant > 0 {
+		g.known(c, true, channel) // a dead lane sleeps only while its channel has nothing else
 	}
 	g.changes++
-	key := store.LaneKey{Queue: q.number, Dead: dead, Channel: channel}
-	if dead && q.deadThrough > 0 {
+	key := c.key(dead, channel)
+	if dead && c.deadThrough > 0 {
 		g.giveUpMarked(key)
 	}
 	g.b.state.Lane++
 	g.cs.State.Lane = g.b.state.Lane
-	l := newLane(g.b.windows.each, q, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
+	l := newLane(g.b.windows.each, c, store.Lane{ID: g.b.state.Lane, Key: key, Cursor: g.b.state.Message, Oldest: g.b.state.Message + 1})
 	g.b.link(l)
 	g.touch(l)
 	return l
 }
 
-func newLane(windowCap int, q *queueState, row store.Lane) *lane {
-	l := &lane{row: row, of: q, slot: -1, look: row.Oldest}
+func newLane(windowCap int, c *consumers, row store.Lane) *lane {
+	l := &lane{row: row, of: c, slot: -1, look: row.Oldest}
 	l.expiry.Value = l
 	l.fresh.cap, l.returned.cap = windowCap, windowCap
 	l.fresh.through = row.Cursor
@@ -112,30 +112,30 @@ func newLane(windowCap int, q *queueState, row store.Lane) *lane {
 
 // link puts a lane into the maps of the core.
 func (b *Broker) link(l *lane) {
-	q := l.of
-	q.lanes[l.row.Key] = l
+	l.of.lanes[l.row.Key] = l
 	b.lanes[l.row.ID] = l
 	switch {
 	case l.dead():
 		b.deadLanes++
 	case l.row.Key.Channel != "":
-		q.channels++
+		l.of.queue.channels[l.row.Key.Channel]++
 	}
 }
 
 // unlink takes a lane out of them.
 func (b *Broker) unlink(l *lane) {
-	q := l.of
 	l.gone = true
-	delete(q.lanes, l.row.Key)
+	delete(l.of.lanes, l.row.Key)
 	delete(b.lanes, l.row.ID)
 	b.expiries.Cancel(&l.expiry)
-	q.setReady(l)
-	switch {
+	l.of.setReady(l)
+	switch channels := l.of.queue.channels; {
 	case l.dead():
 		b.deadLanes--
 	case l.row.Key.Channel != "":
-		q.channels--
+		if channels[l.row.Key.Channel]--; channels[l.row.Key.Channel] == 0 {
+			delete(channels, l.row.Key.Channel)
+		}
 	}
 }
 
@@ -244,7 +244,7 @@ func (g *group) addReturned(l *lane, e store.Entry) {
 			l.refill.note(left)
 		}
 	}
-	g.serve(l.of)
+	g.serve(l.of.queue)
 }
 
 // findReturned looks for a visible message that has been delivered before, in
@@ -280,7 +280,7 @@ func (g *group) removeReturned(l *lane, id queue.MessageID) {
 		delete(l.parked, id)
 		if _, ok := l.dying[id]; ok {
 			delete(l.dying, id)
-			g.serve(l.of) // a lane that had too many goes on
+			g.serve(l.of.queue) // a lane that had too many goes on
 		}
 		return
 	}
@@ -299,8 +299,8 @@ func (g *group) drop(l *lane, from store.Row, e store.Entry, at queue.Instant) {
 	g.effect(store.Effect{Kind: store.Drop, From: from, Lane: l.row.ID, Entry: e, At: at})
 	g.size(l, &e, -1)
 	g.b.bodies.remove(e.ID)
-	if from == store.Leased || l.of.inFlight() > 0 {
-		g.serve(l.of) // room under the in-flight limit
+	if from == store.Leased || l.of.queue.inFlight() > 0 {
+		g.serve(l.of.queue) // room under the in-flight limit
 	}
 }
 
@@ -332,11 +332,11 @@ func (g *group) purge(l *lane) int64 {
 	l.leases = nil
 	g.b.inFlight -= s.InFlight
 	g.feed()
-	g.serve(l.of)
+	g.serve(l.of.queue)
 	g.b.bytes -= s.Bytes
 	all := l.of.stats(l.dead())
 	*all = all.Plus(queue.Stats{Visible: -s.Visible, InFlight: -s.InFlight, Delayed: -s.Delayed, Bytes: -s.Bytes})
-	l.of.events[evPurged] += n
+	l.of.queue.events[evPurged] += n
 	g.cs.GoneLanes = append(g.cs.GoneLanes, store.Lane{ID: l.row.ID, Key: l.row.Key})
 	g.cs.Removals = append(g.cs.Removals, l.row.ID)
 	g.b.unlink(l)
@@ -370,7 +370,7 @@ func (g *group) close() {
 		g.cs.Lanes = append(g.cs.Lanes, l.row)
 	}
 	for _, q := range g.queues {
-		q.pace.set(q.main.Visible > 0)
+		q.pace.set(q.visible() > 0)
 	}
 	g.b.windows.shrink(g.b.lanes)
 	g.putToSleep()

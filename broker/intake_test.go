@@ -70,7 +70,7 @@ func TestFloodOfOneQueue(t *testing.T) {
 				t.Error(a.err)
 			}
 		}
-		m, _ := x.b.Stats(flooded, nil)
+		m, _ := x.b.Stats(flooded, "", nil)
 		if m.Visible+m.InFlight != int64(most) {
 			t.Errorf("stats are %+v", m)
 		}
@@ -173,7 +173,7 @@ func TestPanicAfterAChange(t *testing.T) {
 	if c, err := takeCensus(x.s, true); err != nil || len(c.messages) > 0 {
 		t.Errorf("%d messages are stored: %v", len(c.messages), err)
 	}
-	if m, _ := x.b.Stats(id, nil); !m.Empty() {
+	if m, _ := x.b.Stats(id, "", nil); !m.Empty() {
 		t.Errorf("shown are %+v", m)
 	}
 }

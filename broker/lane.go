@@ -8,15 +8,15 @@ import (
 	"github.com/queued-mq/queued/visibility"
 )
 
-// lane is the messages of one channel of one queue, or of its dead letter
-// queue: the counters and bounds that its c row holds, and what is in memory
+// lane is the messages that one consumer group of a queue has in one channel,
+// or in the dead letter queue of that: the counters and bounds that its c row holds, and what is in memory
 // of its order. It belongs to the core.
 //
 // A dead lane has no fresh messages: what is moved into it keeps its id and
 // comes in as returned.
 type lane struct {
 	row store.Lane
-	of  *queueState
+	of  *consumers
 
 	fresh    window // never delivered, never delayed
 	returned window // with a v row
@@ -111,75 +111,6 @@ func (l *lane) wants() *window {
 		return &l.returned
 	}
 	return nil
-}
-
-// queueState is one queue in the core.
-type queueState struct {
-	number store.QueueNumber
-	q      queue.Queue
-	lanes  map[store.LaneKey]*lane
-	ready  [2][]*lane // lanes with something takeable; [1]: dead ones
-	wait   [2]waiters
-
-	main, dead queue.Stats // dormant lanes included
-
-	dormant      int // dead lanes that are not in memory
-	dormantStats queue.Stats
-	deadThrough  store.LaneID // dormant lanes up to this number were purged
-	searching    int          // searches for dormant lanes under way
-	searchedTo   string
-
-	channels int   // named lanes of the queue itself
-	tokens   int64 // retry tokens of publishes
-	full     int64 // gets that found the in-flight limit reached
-	dirty    bool
-	wake     bool // somebody who waits may be served now
-
-	events  [eventKinds]int64 // of this group
-	pending fifo              // guarded by intake.mu
-	pace    pace
-
-	// guarded by Broker.shown
-	shownQueue           queue.Queue
-	shownMain, shownDead queue.Stats
-	shownFull            int64
-	shownDormant         int
-	shownDeadThrough     store.LaneID
-	shownLanes           map[store.LaneKey]*lane
-	shownEvents          [eventKinds]int64
-}
-
-func (q *queueState) inFlight() int64 { return q.main.InFlight + q.dead.InFlight }
-
-func (q *queueState) bytes() int64 { return q.main.Bytes + q.dead.Bytes }
-
-func (q *queueState) stats(dead bool) *queue.Stats {
-	if dead {
-		return &q.dead
-	}
-	return &q.main
-}
-
-func side(dead bool) int {
-	if dead {
-		return 1
-	}
-	return 0
-}
-
-// setReady keeps the list of lanes that have something takeable.
-func (q *queueState) setReady(l *lane) {
-	list := &q.ready[side(l.dead())]
-	switch want := !l.gone && l.takeable() > 0; {
-	case want && l.slot < 0:
-		l.slot = len(*list)
-		*list = append(*list, l)
-	case !want && l.slot >= 0:
-		last := (*list)[len(*list)-1]
-		(*list)[l.slot], last.slot = last, l.slot
-		*list = (*list)[:len(*list)-1]
-		l.slot = -1
-	}
 }
 
 // event is something that happened to messages; metrics count them.

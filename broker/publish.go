@@ -207,15 +207,16 @@ func (p *publish) checkChannel(g *group, channel string, add int64, created *int
 		return nil // the limits of channels are not those of the queue
 	}
 	q, have := p.q, int64(0)
-	if l := q.lanes[store.LaneKey{Queue: q.number, Channel: channel}]; l != nil {
+	c := q.primary()
+	if l := c.lanes[c.key(false, channel)]; l != nil {
 		have = l.row.Bytes
 	} else {
-		if err := g.b.limits.CheckChannels(q.channels + *created); err != nil {
+		if err := g.b.limits.CheckChannels(len(q.channels) + *created); err != nil {
 			return err
 		}
 		*created++
 	}
-	if l := g.known(q, true, channel); l != nil {
+	if l := g.known(c, true, channel); l != nil {
 		have += l.row.Bytes
 	}
 	return g.b.limits.CheckChannelBytes(have, add, q.q.ChannelConsumptionLimit)
@@ -241,7 +242,7 @@ func (p *publish) again(g *group, scope string) (done bool, err error) {
 // put adds one message to the queue.
 func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
 	b := g.b
-	l := g.lane(q, false, n.Channel)
+	l := g.lane(q.primary(), false, n.Channel)
 	g.touch(l)
 	b.state.Message++
 	id := b.state.Message

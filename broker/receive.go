@@ -18,7 +18,8 @@ import (
 // ReceiveRequest asks for messages.
 type ReceiveRequest struct {
 	Queue      queue.ID
-	Dead       bool            // from the dead letter queue
+	Group      queue.ID        // the consumer group; "": the primary one
+	Dead       bool            // from its dead letter queue
 	Filter     channels.Filter // the zero Filter takes any one channel
 	Limit      int             // most messages, 1 and up
 	MaxBytes   int64           // most octets of all together, but never less than one message; 0: no bound
@@ -31,7 +32,8 @@ type ReceiveRequest struct {
 // error. When ctx ends while it waits it takes nothing and returns ctx.Err();
 // when ctx has ended by the time of the answer, the deliveries are taken back.
 //
-// Errors: NotAuthorizedOrNotFound (also when the queue is deleted during the
+// Errors: NotAuthorizedOrNotFound (also when the queue or the group is deleted
+// during the wait), IncorrectState (the group is disabled, or is so during the
 // wait), InsufficientStorage, ServiceUnavailable.
 func (b *Broker) Receive(ctx context.Context, r ReceiveRequest) ([]queue.Delivery, error) {
 	q, err := b.find(r.Queue)
@@ -72,7 +74,7 @@ func (b *Broker) await(x *receive) error {
 	}
 	b.internal(func(g *group) { // the core lets go of it
 		if x.line != nil {
-			x.q.wait[side(x.r.Dead)].leave(x)
+			x.of.wait[side(x.r.Dead)].leave(x)
 		}
 	})
 	return x.ctx.Err()
@@ -135,6 +137,7 @@ func (b *Broker) deliver(x *receive) ([]queue.Delivery, error) {
 type receive struct {
 	turn  request
 	q     *queueState
+	of    *consumers // the group it takes from; nil before it is decided
 	r     ReceiveRequest
 	ctx   context.Context
 	order uint64 // of arrival
@@ -175,6 +178,12 @@ func (x *receive) decide(g *group) error {
 	if !q.q.Live() {
 		return errNoQueue
 	}
+	switch x.of = q.find(x.r.Group); {
+	case x.of == nil:
+		return errNoGroup
+	case x.of.group.State == queue.Inactive:
+		return errInactive
+	}
 	if x.r.Visibility != 0 {
 		if err := b.disk.lease(); err != nil {
 			return err
@@ -184,7 +193,10 @@ func (x *receive) decide(g *group) error {
 		return ErrClosing
 	}
 	if x.r.Wait > 0 {
-		w := q.wait[0].n + q.wait[1].n
+		w := 0
+		for _, c := range q.groups {
+			w += c.wait[0].n + c.wait[1].n
+		}
 		if err := b.limits.CheckPolls(w, int(b.waiting.Load())); err != nil {
 			return err
 		}
@@ -193,11 +205,11 @@ func (x *receive) decide(g *group) error {
 	}
 	g.changes++
 	if _, exact := x.r.Filter.Exact(); x.r.Dead && !exact {
-		g.search(q, x.r.Filter)
+		g.search(x.of, x.r.Filter)
 	}
 	b.order++
 	x.order = b.order
-	q.wait[side(x.r.Dead)].join(x)
+	x.of.wait[side(x.r.Dead)].join(x)
 	g.serve(q)
 	return nil
 }
@@ -232,8 +244,8 @@ func (g *group) next(l *lane) (*window, store.Row, bool) {
 				l.row.Cursor = e.ID
 			}
 			g.drop(l, row, e, 0)
-			l.of.events[evExpired]++
-		case row == store.Returned && !l.dead() && dlq.Exhausted(int(e.Deliveries), l.of.q.DeadLetterDeliveryCount):
+			l.of.queue.events[evExpired]++
+		case row == store.Returned && !l.dead() && dlq.Exhausted(int(e.Deliveries), l.of.deliveryLimit()):
 			e := w.pop()
 			g.touch(l)
 			if l.dying == nil {
@@ -294,7 +306,7 @@ func (x *receive) take(g *group, l *lane) {
 			}
 		}
 		until := g.now.Add(hidden)
-		if peek && !(dlq.Exhausted(int(e.Deliveries)+1, q.q.DeadLetterDeliveryCount) && !l.dead()) {
+		if peek && !(dlq.Exhausted(int(e.Deliveries)+1, x.of.deliveryLimit()) && !l.dead()) {
 			e = g.peek(l, row, e)
 			peeked = append(peeked, e)
 		} else {
@@ -390,7 +402,7 @@ func (g *group) release(t visibility.Token) {
 	e := x.Entry
 	e.Lease = 0
 	g.giveBack(x, e)
-	l.of.events[evReturned]++
+	l.of.queue.events[evReturned]++
 }
 
 // QueueOf is the queue of a receipt, alive or not. Whether the delivery still
@@ -436,7 +448,7 @@ func (g *group) undeliver(t visibility.Token) {
 		e := x.Entry // also if it is on its way to the dead letter queue
 		e.Lease, e.Deliveries = 0, e.Deliveries-1
 		g.giveBack(x, e)
-		l.of.events[evReturned]++
+		l.of.queue.events[evReturned]++
 		return
 	}
 	if e, ok := g.findReturned(l, t.Message); ok && e.Lease == t.Lease {
@@ -448,6 +460,6 @@ func (g *group) undeliver(t visibility.Token) {
 		e.Lease, e.Deliveries = 0, e.Deliveries-1
 		g.effect(store.Effect{Kind: store.Return, From: store.Returned, Lane: l.row.ID, Entry: e})
 		g.addReturned(l, e)
-		l.of.events[evReturned]++
+		l.of.queue.events[evReturned]++
 	}
 }

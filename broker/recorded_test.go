@@ -116,7 +116,7 @@ func (r *recorded) receive(ctx context.Context, q ReceiveRequest, why history.Lo
 func (r *recorded) update(receipt queue.Receipt, visibility time.Duration) {
 	u := history.Update{Receipt: string(receipt), Visibility: visibility, Start: r.now(), Outcome: history.Doubt}
 	told := r.rec.Begin(history.History{Updates: []history.Update{u}})
-	out, err := r.b.Update(context.Background(), r.id, []VisibilityUpdate{{Receipt: receipt, Visibility: visibility}})
+	out, err := r.b.Update(context.Background(), r.id, queue.AnyGroup, []VisibilityUpdate{{Receipt: receipt, Visibility: visibility}})
 	if err == nil {
 		err = out[0].Err
 		u.VisibleAfter = out[0].VisibleAfter.Time()
@@ -132,7 +132,7 @@ func (r *recorded) delete(receipts ...queue.Receipt) (gone int) {
 		h.Deletes = append(h.Deletes, history.Delete{Receipt: string(receipt), Start: start, Outcome: history.Doubt})
 	}
 	told := r.rec.Begin(h)
-	errs, err := r.b.Delete(context.Background(), r.id, receipts)
+	errs, err := r.b.Delete(context.Background(), r.id, queue.AnyGroup, receipts)
 	end, answer := r.now(), history.History{}
 	for i, d := range h.Deletes {
 		of := err
@@ -162,14 +162,14 @@ func (r *recorded) purge(channels ...string) {
 	p := history.Purge{Channels: channels, Normal: true, Dead: true, Start: r.now(), Outcome: history.Doubt}
 	told := r.rec.Begin(history.History{Purges: []history.Purge{p}})
 	err := r.b.Admin(context.Background(), func(tx *Tx) error {
-		tx.Purge(r.id, queue.PurgeBoth, channels)
+		tx.Purge(r.id, "", queue.PurgeBoth, channels)
 		return nil
 	})
 	p.Outcome, p.End = r.outcome(err), r.now()
 	told(history.History{Purges: []history.Purge{p}})
 }
 
-func (r *recorded) stats() history.Stats { return recordedStats(r.b.Stats(r.id, nil)) }
+func (r *recorded) stats() history.Stats { return recordedStats(r.b.Stats(r.id, "", nil)) }
 
 func recordedStats(main, dead queue.Stats) history.Stats {
 	return history.Stats{

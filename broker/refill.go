@@ -25,7 +25,7 @@ func (g *group) read(l *lane) {
 	} else if w.len() == 0 {
 		from = max(from, l.row.Returning)
 	}
-	r := &refill{of: l.of, window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane, room: w.cap - w.len()}
+	r := &refill{of: l.of.queue, window: w, from: from, removed: make(map[queue.MessageID]bool), limit: wholeLane, room: w.cap - w.len()}
 	l.refill = r
 	id, fresh := l.row.ID, w == &l.fresh
 	b := g.b
@@ -125,7 +125,7 @@ func (g *group) merge(id store.LaneID, r *refill, entries []store.Entry, bodies 
 	l.of.setReady(l)
 	g.touch(l)
 	g.read(l) // it may have held delayed ones only
-	g.serve(l.of)
+	g.serve(l.of.queue)
 }
 
 // firstAside is the lowest id of the messages that are not given out.

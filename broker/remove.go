@@ -10,17 +10,17 @@ import (
 
 // removal is a lane that was given up: its rows are yet to go.
 type removal struct {
-	queue store.QueueNumber // not 0: the purged dormant lanes of a queue
-	lane  store.LaneID
-	walk  bool // it may have timer rows, which only its messages tell of
+	dormant store.LaneKey // of a queue: the purged dormant lanes of one of its groups
+	lane    store.LaneID
+	walk    bool // it may have timer rows, which only its messages tell of
 }
 
 // removeAll removes the rows of lanes. A crash in between begins the lane anew
 // at the next start, which does no harm.
 func (b *Broker) removeAll(ctx context.Context, list []removal) {
 	for _, r := range list {
-		if r.queue != 0 {
-			b.removeDormant(ctx, r.queue)
+		if r.dormant.Queue != 0 {
+			b.removeDormant(ctx, r.dormant)
 			continue
 		}
 		from := queue.MessageID(0)

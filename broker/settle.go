@@ -26,7 +26,9 @@ type VisibilityResult struct {
 }
 
 var (
-	errStale = queue.Errorf(queue.NotAuthorizedOrNotFound, "the receipt is stale: the message was delivered again, moved, or is gone, or its visibility timeout is over")
+	errStale      = queue.Errorf(queue.NotAuthorizedOrNotFound, "the receipt is stale: the message was delivered again, moved, or is gone, or its visibility timeout is over")
+	errOtherGroup = queue.Errorf(queue.NotAuthorizedOrNotFound, "the receipt is of another consumer group of the queue")
+
 	errOther = queue.Errorf(queue.NotAuthorizedOrNotFound, "the receipt is of another queue")
 )
 
@@ -35,9 +37,10 @@ var (
 //
 // Errors of an entry: InvalidParameter (not a receipt of ours),
 // NotAuthorizedOrNotFound (superseded by a later delivery, moved, or of
-// another queue). The error return is for the request whole: unknown queue or
-// overload.
-func (b *Broker) Delete(ctx context.Context, id queue.ID, receipts []queue.Receipt) ([]error, error) {
+// another queue or group). The error return is for the request whole: unknown
+// queue, unknown group or overload. group is that of the receipts: "" is the
+// primary one, queue.AnyGroup whichever they are of.
+func (b *Broker) Delete(ctx context.Context, id, group queue.ID, receipts []queue.Receipt) ([]error, error) {
 	q, err := b.find(id)
 	if err != nil {
 		return nil, err
@@ -45,18 +48,18 @@ func (b *Broker) Delete(ctx context.Context, id queue.ID, receipts []queue.Recei
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	d := b.newDeletion(q, receipts)
+	d := b.newDeletion(q, group, receipts)
 	err = b.submit(q, &d.request)
 	return d.results, err
 }
 
 // StartDelete is Delete for who does not wait; see StartPublish for then.
-func (b *Broker) StartDelete(id queue.ID, receipts []queue.Receipt, then func([]error, error)) error {
+func (b *Broker) StartDelete(id, group queue.ID, receipts []queue.Receipt, then func([]error, error)) error {
 	q, err := b.find(id)
 	if err != nil {
 		return err
 	}
-	d := b.newDeletion(q, receipts)
+	d := b.newDeletion(q, group, receipts)
 	d.then = then
 	return b.begin(q, &d.request, d)
 }
@@ -65,12 +68,13 @@ type deletion struct {
 	request
 	then    func([]error, error) // of StartDelete
 	q       *queueState
+	group   queue.ID
 	tokens  []visibility.Token
 	results []error
 }
 
-func (b *Broker) newDeletion(q *queueState, receipts []queue.Receipt) *deletion {
-	d := &deletion{q: q, tokens: make([]visibility.Token, len(receipts)), results: make([]error, len(receipts))}
+func (b *Broker) newDeletion(q *queueState, group queue.ID, receipts []queue.Receipt) *deletion {
+	d := &deletion{q: q, group: group, tokens: make([]visibility.Token, len(receipts)), results: make([]error, len(receipts))}
 	d.what = d
 	for i, r := range receipts {
 		d.tokens[i], d.results[i] = b.sealer.Open(r)
@@ -81,20 +85,35 @@ func (b *Broker) newDeletion(q *queueState, receipts []queue.Receipt) *deletion 
 func (d *deletion) answered(err error) { d.then(d.results, err) }
 
 func (d *deletion) decide(g *group) error {
-	if !d.q.q.Live() {
-		return errNoQueue
+	of, err := d.q.ofReceipts(d.group)
+	if err != nil {
+		return err
 	}
 	for i := range d.tokens {
 		if d.results[i] == nil {
-			d.results[i] = g.delete(d.q, d.tokens[i])
+			d.results[i] = g.delete(d.q, of, d.tokens[i])
 		}
 	}
 	return nil
 }
 
+// ofReceipts is the group that receipts must be of; nil: any.
+func (q *queueState) ofReceipts(group queue.ID) (*consumers, error) {
+	if !q.q.Live() {
+		return nil, errNoQueue
+	}
+	if group == queue.AnyGroup {
+		return nil, nil
+	}
+	if c := q.find(group); c != nil {
+		return c, nil
+	}
+	return nil, errNoGroup
+}
+
 // delete ends the message of one delivery.
-func (g *group) delete(q *queueState, t visibility.Token) error {
-	d, err := g.locate(q, t)
+func (g *group) delete(q *queueState, of *consumers, t visibility.Token) error {
+	d, err := g.locate(q, of, t)
 	if err != nil {
 		return err
 	}
@@ -120,8 +139,8 @@ type delivery struct {
 }
 
 // locate finds the message of a receipt, and refuses one that is superseded,
-// moved, or of another queue.
-func (g *group) locate(q *queueState, t visibility.Token) (delivery, error) {
+// moved, or of another queue or, unless of is nil, of another group.
+func (g *group) locate(q *queueState, of *consumers, t visibility.Token) (delivery, error) {
 	if t.Queue != uint64(q.number) {
 		return delivery{}, errOther
 	}
@@ -130,12 +149,17 @@ func (g *group) locate(q *queueState, t visibility.Token) (delivery, error) {
 	}
 	l := g.numbered(store.LaneID(t.Lane))
 	if l == nil { // the lane is gone, with all that was in it
-		for _, dead := range q.lanes {
-			if dead.dead() && g.holds(dead, t.Message) {
-				return delivery{}, errStale
+		for _, c := range q.groups {
+			for _, dead := range c.lanes {
+				if dead.dead() && g.holds(dead, t.Message) {
+					return delivery{}, errStale
+				}
 			}
 		}
 		return delivery{}, nil
+	}
+	if of != nil && l.of != of {
+		return delivery{}, errOtherGroup
 	}
 	if x := l.leases[t.Message]; x != nil {
 		if x.Lease.Lease != t.Lease {
@@ -150,7 +174,7 @@ func (g *group) locate(q *queueState, t visibility.Token) (delivery, error) {
 		return delivery{lane: l, entry: e, returned: true}, nil
 	}
 	if !l.dead() {
-		if dead := g.known(q, true, l.row.Key.Channel); dead != nil && g.holds(dead, t.Message) {
+		if dead := g.known(l.of, true, l.row.Key.Channel); dead != nil && g.holds(dead, t.Message) {
 			return delivery{}, errStale
 		}
 	}
@@ -172,7 +196,8 @@ func (g *group) holds(l *lane, id queue.MessageID) bool {
 
 // Update sets how long messages stay hidden, from now; 0 makes them visible
 // at once. Only a receipt whose lease runs may do it; the delivery count stays.
-func (b *Broker) Update(ctx context.Context, id queue.ID, entries []VisibilityUpdate) ([]VisibilityResult, error) {
+// group is as for Delete.
+func (b *Broker) Update(ctx context.Context, id, group queue.ID, entries []VisibilityUpdate) ([]VisibilityResult, error) {
 	q, err := b.find(id)
 	if err != nil {
 		return nil, err
@@ -180,18 +205,18 @@ func (b *Broker) Update(ctx context.Context, id queue.ID, entries []VisibilityUp
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	u := b.newExtension(q, entries)
+	u := b.newExtension(q, group, entries)
 	err = b.submit(q, &u.request)
 	return u.results, err
 }
 
 // StartUpdate is Update for who does not wait; see StartPublish for then.
-func (b *Broker) StartUpdate(id queue.ID, entries []VisibilityUpdate, then func([]VisibilityResult, error)) error {
+func (b *Broker) StartUpdate(id, group queue.ID, entries []VisibilityUpdate, then func([]VisibilityResult, error)) error {
 	q, err := b.find(id)
 	if err != nil {
 		return err
 	}
-	u := b.newExtension(q, entries)
+	u := b.newExtension(q, group, entries)
 	u.then = then
 	return b.begin(q, &u.request, u)
 }
@@ -200,13 +225,14 @@ type extension struct {
 	request
 	then    func([]VisibilityResult, error) // of StartUpdate
 	q       *queueState
+	group   queue.ID
 	entries []VisibilityUpdate
 	tokens  []visibility.Token
 	results []VisibilityResult
 }
 
-func (b *Broker) newExtension(q *queueState, entries []VisibilityUpdate) *extension {
-	u := &extension{q: q, entries: entries, tokens: make([]visibility.Token, len(entries)), results: make([]VisibilityResult, len(entries))}
+func (b *Broker) newExtension(q *queueState, group queue.ID, entries []VisibilityUpdate) *extension {
+	u := &extension{q: q, group: group, entries: entries, tokens: make([]visibility.Token, len(entries)), results: make([]VisibilityResult, len(entries))}
 	u.what = u
 	for i, e := range entries {
 		if u.results[i].Err = e.Err; e.Err == nil {
@@ -219,19 +245,20 @@ func (b *Broker) newExtension(q *queueState, entries []VisibilityUpdate) *extens
 func (u *extension) answered(err error) { u.then(u.results, err) }
 
 func (u *extension) decide(g *group) error {
-	if !u.q.q.Live() {
-		return errNoQueue
+	of, err := u.q.ofReceipts(u.group)
+	if err != nil {
+		return err
 	}
 	for i := range u.tokens {
 		if u.results[i].Err == nil {
-			u.results[i] = g.update(u.q, u.tokens[i], &u.entries[i])
+			u.results[i] = g.update(u.q, of, u.tokens[i], &u.entries[i])
 		}
 	}
 	return nil
 }
 
-func (g *group) update(q *queueState, t visibility.Token, u *VisibilityUpdate) VisibilityResult {
-	d, err := g.locate(q, t)
+func (g *group) update(q *queueState, of *consumers, t visibility.Token, u *VisibilityUpdate) VisibilityResult {
+	d, err := g.locate(q, of, t)
 	over := err == nil && (d.lease == nil || d.lease.VisibleAfter <= g.now || d.lease.ExpireAfter <= g.now)
 	if over && u.OrOver {
 		return VisibilityResult{ID: t.Message}
@@ -259,5 +286,5 @@ func (g *group) update(q *queueState, t visibility.Token, u *VisibilityUpdate) V
 // lastDelivery reports whether the end of the lease is a move to the dead
 // letter queue.
 func (g *group) lastDelivery(x *lease) bool {
-	return !x.lane.dead() && dlq.Exhausted(int(x.Deliveries), x.lane.of.q.DeadLetterDeliveryCount)
+	return !x.lane.dead() && dlq.Exhausted(int(x.Deliveries), x.lane.of.deliveryLimit())
 }

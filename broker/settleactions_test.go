@@ -59,7 +59,7 @@ func (w *world) delete() {
 		receipts = append(receipts, "garbage")
 	}
 	w.note("delete from %s %v", q.ID, numbers(list))
-	errs, err := w.b.Delete(context.Background(), q.ID, receipts)
+	errs, err := w.b.Delete(context.Background(), q.ID, queue.AnyGroup, receipts)
 	if err != nil || len(errs) != len(receipts) {
 		w.fail("delete: %v, %v", errs, err)
 	}
@@ -107,7 +107,7 @@ func (w *world) update() {
 	list := w.receipts(5)
 	entries := w.newUpdates(list)
 	w.note("update in %s %v: %v", q.ID, numbers(list), lengths(entries))
-	results, err := w.b.Update(context.Background(), q.ID, entries)
+	results, err := w.b.Update(context.Background(), q.ID, queue.AnyGroup, entries)
 	if err != nil || len(results) != len(entries) {
 		w.fail("update: %v, %v", results, err)
 	}
@@ -268,14 +268,14 @@ func (w *world) volley() {
 			}
 			var errs []error
 			what = append(what, "delete "+numbers(list))
-			calls = append(calls, func() { errs, _ = w.b.Delete(context.Background(), q.ID, receipts) })
+			calls = append(calls, func() { errs, _ = w.b.Delete(context.Background(), q.ID, queue.AnyGroup, receipts) })
 			settles = append(settles, func() { w.deleted(q, list, errs) })
 		case 2:
 			list := w.receipts(3)
 			entries := w.newUpdates(list)
 			var results []VisibilityResult
 			what = append(what, fmt.Sprint("update ", numbers(list), lengths(entries)))
-			calls = append(calls, func() { results, _ = w.b.Update(context.Background(), q.ID, entries) })
+			calls = append(calls, func() { results, _ = w.b.Update(context.Background(), q.ID, queue.AnyGroup, entries) })
 			settles = append(settles, func() { w.updated(q, list, entries, results) })
 		default:
 			g := &got{ReceiveRequest: w.newGet(q), q: q}

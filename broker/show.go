@@ -26,15 +26,16 @@ func (g *group) publish() {
 	defer b.shown.Unlock()
 	for _, l := range g.lanes {
 		l.shown = l.row.Stats()
-		if l.gone && l.of.shownLanes[l.row.Key] == l {
-			delete(l.of.shownLanes, l.row.Key)
+		lanes := l.of.queue.shownLanes
+		if l.gone && lanes[l.row.Key] == l {
+			delete(lanes, l.row.Key)
 		} else if !l.gone {
-			l.of.shownLanes[l.row.Key] = l
+			lanes[l.row.Key] = l
 		}
 	}
 	for _, l := range g.slept {
-		if l.of.shownLanes[l.row.Key] == l {
-			delete(l.of.shownLanes, l.row.Key)
+		if lanes := l.of.queue.shownLanes; lanes[l.row.Key] == l {
+			delete(lanes, l.row.Key)
 		}
 	}
 	for _, q := range g.queues {
@@ -50,14 +51,19 @@ func (g *group) publish() {
 // show copies one queue.
 func (b *Broker) show(q *queueState) {
 	if q.shownLanes == nil {
-		q.shownLanes = make(map[store.LaneKey]*lane, len(q.lanes))
-		for k, l := range q.lanes {
-			q.shownLanes[k] = l
-			l.shown = l.row.Stats()
+		q.shownLanes = make(map[store.LaneKey]*lane)
+		for _, c := range q.groups {
+			for k, l := range c.lanes {
+				q.shownLanes[k] = l
+				l.shown = l.row.Stats()
+			}
 		}
 	}
-	q.shownQueue, q.shownMain, q.shownDead, q.shownFull = q.q, q.main, q.dead, q.full
-	q.shownDormant, q.shownDeadThrough = q.dormant, q.deadThrough
+	q.shownQueue, q.shownFull = q.q, q.full
+	for _, c := range q.groups {
+		c.shownMain, c.shownDead = c.main, c.dead
+		c.shownDormant, c.shownDeadThrough = c.dormant, c.deadThrough
+	}
 	for i, n := range q.events {
 		q.shownEvents[i] += n
 	}
@@ -72,6 +78,17 @@ func (b *Broker) catalog() {
 	for _, q := range b.shown.ordered {
 		if q.q.Live() {
 			b.shown.byName[q.q.DisplayName] = append(b.shown.byName[q.q.DisplayName], q)
+		}
+	}
+	b.shown.groups, b.shown.allGroups = make(map[queue.ID]queue.ConsumerGroup), nil
+	for _, q := range b.shown.ordered {
+		q.shownGroups = slices.Clone(q.groups)
+		for _, c := range q.groups {
+			c.shownGroup = c.group
+		}
+		for _, g := range q.allGroups() {
+			b.shown.groups[g.ID] = g
+			b.shown.allGroups = append(b.shown.allGroups, g)
 		}
 	}
 }
@@ -123,26 +140,30 @@ func (b *Broker) Queues() []queue.Queue {
 	return out
 }
 
-// Stats are the exact counters of the applied state: of the whole queue, or of
-// one channel if channel is not nil; the queue's own and its dead letter
-// queue's. An unknown channel or queue counts zero.
-func (b *Broker) Stats(id queue.ID, channel *string) (main, dead queue.Stats) {
+// Stats are the exact counters of the applied state: of all that a consumer
+// group of the queue has ("": the primary one), or of one channel if channel is
+// not nil; the group's own and its dead letter queue's. An unknown channel,
+// group or queue counts zero.
+func (b *Broker) Stats(id, group queue.ID, channel *string) (main, dead queue.Stats) {
 	b.shown.RLock()
-	q := b.shown.byID[id]
-	if q == nil {
+	q, c := b.shown.byID[id], (*consumers)(nil)
+	if q != nil {
+		c = q.shownGroup(group)
+	}
+	if c == nil {
 		b.shown.RUnlock()
 		return main, dead
 	}
 	if channel == nil {
 		defer b.shown.RUnlock()
-		return q.shownMain, q.shownDead
+		return c.shownMain, c.shownDead
 	}
-	key := store.LaneKey{Queue: q.number, Channel: *channel}
+	key := c.key(false, *channel)
 	if l := q.shownLanes[key]; l != nil {
 		main = l.shown
 	}
 	key.Dead = true
-	l, dormant, purged := q.shownLanes[key], q.shownDormant > 0, q.shownDeadThrough
+	l, dormant, purged := q.shownLanes[key], c.shownDormant > 0, c.shownDeadThrough
 	if l != nil {
 		dead = l.shown
 	}
@@ -161,20 +182,24 @@ func (b *Broker) Stats(id queue.ID, channel *string) (main, dead queue.Stats) {
 	return main, dead
 }
 
-// Channels lists the named channels that hold messages, in order, that match
-// the filter and come after the name after; at most limit.
-func (b *Broker) Channels(id queue.ID, dead bool, filter channels.Filter, after string, limit int) []string {
+// Channels lists the named channels in which a consumer group of the queue
+// ("": the primary one) has messages, in order, that match the filter and come
+// after the name after; at most limit.
+func (b *Broker) Channels(id, group queue.ID, dead bool, filter channels.Filter, after string, limit int) []string {
 	var out []string
 	b.shown.RLock()
-	q := b.shown.byID[id]
-	if q != nil && dead && q.shownDormant > 0 {
-		through := q.shownDeadThrough
-		b.shown.RUnlock()
-		return b.deadChannels(q.number, through, filter, after, limit)
-	}
+	q, c := b.shown.byID[id], (*consumers)(nil)
 	if q != nil {
+		c = q.shownGroup(group)
+	}
+	if c != nil && dead && c.shownDormant > 0 {
+		through := c.shownDeadThrough
+		b.shown.RUnlock()
+		return b.deadChannels(c.key(true, ""), through, filter, after, limit)
+	}
+	if c != nil {
 		for k, l := range q.shownLanes {
-			if k.Dead == dead && k.Channel > after && !l.shown.Empty() && filter.Match(k.Channel) {
+			if k.Group == c.number && k.Dead == dead && k.Channel > after && !l.shown.Empty() && filter.Match(k.Channel) {
 				out = append(out, k.Channel)
 			}
 		}
@@ -185,11 +210,11 @@ func (b *Broker) Channels(id queue.ID, dead bool, filter channels.Filter, after 
 }
 
 // deadChannels lists them from the store, which has those in memory too.
-func (b *Broker) deadChannels(n store.QueueNumber, purged store.LaneID, filter channels.Filter, after string, limit int) (out []string) {
+func (b *Broker) deadChannels(of store.LaneKey, purged store.LaneID, filter channels.Filter, after string, limit int) (out []string) {
 	for from, more := after+"\x00", true; more; {
 		var rows []store.Lane
 		var err error
-		if rows, more, err = b.store.ScanDeadLanes(n, from, searchReads); err != nil {
+		if rows, more, err = b.store.ScanDeadLanes(of, from, searchReads); err != nil {
 			b.fail(err)
 		}
 		for _, l := range rows {
@@ -250,10 +275,18 @@ func (b *Broker) OldestAge(id queue.ID) (time.Duration, error) {
 // QueueSnapshot is one queue for metrics.
 type QueueSnapshot struct {
 	Queue      queue.Queue
-	Main, Dead queue.Stats
+	Main, Dead queue.Stats       // of all consumer groups together
+	Groups     []GroupSnapshot   // none: the queue has no consumer groups
 	Events     [eventKinds]int64 // since the broker was opened, by EventNames
 	Full       int64             // gets that found the in-flight limit reached, since then
 	Held       int64             // publishes that waited for consumers, since then
+}
+
+// GroupSnapshot is one consumer group for metrics, that of what no group
+// accepted included.
+type GroupSnapshot struct {
+	Group      queue.ConsumerGroup
+	Main, Dead queue.Stats
 }
 
 // Snapshot is the broker as metrics show it.
@@ -279,7 +312,14 @@ func (b *Broker) Snapshot() Snapshot {
 	s.InFlight, s.Bytes = b.shown.inFlight, b.shown.bytes
 	for _, q := range b.shown.ordered {
 		if q.shownQueue.Live() {
-			s.Queues = append(s.Queues, QueueSnapshot{q.shownQueue, q.shownMain, q.shownDead, q.shownEvents, q.shownFull, q.pace.held.Load()})
+			all := QueueSnapshot{Queue: q.shownQueue, Events: q.shownEvents, Full: q.shownFull, Held: q.pace.held.Load()}
+			for _, c := range q.shownGroups {
+				all.Main, all.Dead = all.Main.Plus(c.shownMain), all.Dead.Plus(c.shownDead)
+				if c.shownGroup.ID != "" {
+					all.Groups = append(all.Groups, GroupSnapshot{c.shownGroup, c.shownMain, c.shownDead})
+				}
+			}
+			s.Queues = append(s.Queues, all)
 		}
 	}
 	return s

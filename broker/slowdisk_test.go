@@ -80,7 +80,7 @@ func slowSyncs(t *testing.T, slow time.Duration) {
 		t.Fatalf("%d syncs have begun, %d are done", begun.Load(), done.Load())
 	}
 	at := time.Now()
-	if m, _ := x.b.Stats(id, nil); m.Visible != 0 {
+	if m, _ := x.b.Stats(id, "", nil); m.Visible != 0 {
 		t.Errorf("%d messages are shown, none is stored", m.Visible)
 	}
 	if took := time.Since(at); took != 0 {

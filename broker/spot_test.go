@@ -58,7 +58,7 @@ func (p *spot) publish(delay time.Duration) {
 		}
 	}
 	p.id = out[len(out)-1].ID
-	p.lane = p.b.byID[p.queue].lanes[store.LaneKey{Queue: 1, Channel: spotChannel}].row.ID
+	p.lane = p.b.byID[p.queue].primary().lanes[store.LaneKey{Queue: 1, Channel: spotChannel}].row.ID
 	if _, m := p.scanned(); m.Entry.Indexed != p.indexed {
 		p.t.Fatalf("indexed is %v", m.Entry.Indexed)
 	}
@@ -104,7 +104,7 @@ func (p *spot) prod() {
 }
 
 func (p *spot) update(r queue.Receipt, hidden time.Duration) error {
-	out, err := p.b.Update(p.t.Context(), p.queue, []VisibilityUpdate{{Receipt: r, Visibility: hidden}})
+	out, err := p.b.Update(p.t.Context(), p.queue, queue.AnyGroup, []VisibilityUpdate{{Receipt: r, Visibility: hidden}})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (p *spot) update(r queue.Receipt, hidden time.Duration) error {
 }
 
 func (p *spot) delete(r queue.Receipt) error {
-	out, err := p.b.Delete(p.t.Context(), p.queue, []queue.Receipt{r})
+	out, err := p.b.Delete(p.t.Context(), p.queue, queue.AnyGroup, []queue.Receipt{r})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func (p *spot) limit(n int) {
 // moved notes that the message is in the dead letter queue now.
 func (p *spot) moved() {
 	synctest.Wait()
-	l := p.b.byID[p.queue].lanes[store.LaneKey{Queue: 1, Dead: true, Channel: spotChannel}]
+	l := p.b.byID[p.queue].primary().lanes[store.LaneKey{Queue: 1, Dead: true, Channel: spotChannel}]
 	if l == nil {
 		p.t.Fatal("it has not moved")
 	}
@@ -159,7 +159,7 @@ func (p *spot) bury() {
 func (p *spot) purge() {
 	synctest.Wait() // it runs by now, on the list it was given
 	p.b.remover = newWorker[removal]()
-	err := p.b.Admin(context.Background(), func(tx *Tx) error { tx.Purge(p.queue, queue.PurgeBoth, nil); return nil })
+	err := p.b.Admin(context.Background(), func(tx *Tx) error { tx.Purge(p.queue, "", queue.PurgeBoth, nil); return nil })
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func (p *spot) counted(state string) {
 	wants[side(dead)] = want
 	channel := spotChannel
 	for what, channel := range map[string]*string{"queue": nil, "channel": &channel} {
-		if m, d := p.b.Stats(p.queue, channel); m != wants[0] || d != wants[1] {
+		if m, d := p.b.Stats(p.queue, "", channel); m != wants[0] || d != wants[1] {
 			p.t.Errorf("the %s counts %+v and dead %+v, want %+v", what, m, d, wants)
 		}
 	}

@@ -42,7 +42,7 @@ func TestStarted(t *testing.T) {
 			}
 		}
 		deleted := make(chan []error, 1)
-		if err := x.b.StartDelete(id, []queue.Receipt{got[0].Receipt, "none"}, func(results []error, err error) {
+		if err := x.b.StartDelete(id, queue.AnyGroup, []queue.Receipt{got[0].Receipt, "none"}, func(results []error, err error) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -54,7 +54,7 @@ func TestStarted(t *testing.T) {
 			t.Error(errs)
 		}
 		updated := make(chan []VisibilityResult, 1)
-		if err := x.b.StartUpdate(id, []VisibilityUpdate{{Receipt: got[1].Receipt, Visibility: time.Minute}}, func(results []VisibilityResult, err error) {
+		if err := x.b.StartUpdate(id, queue.AnyGroup, []VisibilityUpdate{{Receipt: got[1].Receipt, Visibility: time.Minute}}, func(results []VisibilityResult, err error) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -69,10 +69,10 @@ func TestStarted(t *testing.T) {
 		if err := x.b.StartPublish(PublishRequest{Queue: "none"}, func([]queue.Published, error) { never("publish") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
 			t.Error(err)
 		}
-		if err := x.b.StartDelete("none", nil, func([]error, error) { never("delete") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
+		if err := x.b.StartDelete("none", queue.AnyGroup, nil, func([]error, error) { never("delete") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
 			t.Error(err)
 		}
-		if err := x.b.StartUpdate("none", nil, func([]VisibilityResult, error) { never("update") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
+		if err := x.b.StartUpdate("none", queue.AnyGroup, nil, func([]VisibilityResult, error) { never("update") }); queue.CodeOf(err) != queue.NotAuthorizedOrNotFound {
 			t.Error(err)
 		}
 	})
@@ -154,7 +154,7 @@ func TestRelease(t *testing.T) {
 			}
 			x.b.Release([]queue.Receipt{got[0].Receipt, "none", got[0].Receipt})
 			synctest.Wait()
-			errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{got[0].Receipt})
+			errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{got[0].Receipt})
 			if err != nil || queue.CodeOf(errs[0]) != queue.NotAuthorizedOrNotFound {
 				t.Errorf("the receipt lives: %v %v", errs, err)
 			}
@@ -171,7 +171,7 @@ func TestOrOver(t *testing.T) {
 		first := x.get(ReceiveRequest{Queue: id, Visibility: time.Second})[0].Receipt
 		try := func(orOver bool) error {
 			t.Helper()
-			out, err := x.b.Update(t.Context(), id, []VisibilityUpdate{{Receipt: first, OrOver: orOver}})
+			out, err := x.b.Update(t.Context(), id, queue.AnyGroup, []VisibilityUpdate{{Receipt: first, OrOver: orOver}})
 			if err != nil {
 				t.Fatal(err)
 			}

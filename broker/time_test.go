@@ -271,7 +271,7 @@ func TestHoldAfterRestart(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if errs, err := x.b.Delete(t.Context(), id, []queue.Receipt{flying[0].Receipt}); err != nil || errs[0] != nil {
+		if errs, err := x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{flying[0].Receipt}); err != nil || errs[0] != nil {
 			t.Errorf("a held message is not deleted: %v, %v", errs, err)
 		}
 		time.Sleep(2 * time.Second)
@@ -299,7 +299,7 @@ func TestHoldThroughRestarts(t *testing.T) {
 			x.open()
 			time.Sleep(4 * time.Minute)
 			x.put(id, "", "a")
-			if m, _ := x.b.Stats(id, nil); m.Visible < 4 {
+			if m, _ := x.b.Stats(id, "", nil); m.Visible < 4 {
 				t.Errorf("stats are %+v within the grace", m)
 			}
 			x.close()

@@ -56,17 +56,17 @@ func TestWaitersAtTheInFlightLimit(t *testing.T) {
 				want := time.Second
 				switch how {
 				case "delete":
-					x.b.Delete(t.Context(), id, []queue.Receipt{held[0].Receipt})
+					x.b.Delete(t.Context(), id, queue.AnyGroup, []queue.Receipt{held[0].Receipt})
 				case "release":
 					x.limit(id, 0)
-					x.b.Update(t.Context(), id, []VisibilityUpdate{{Receipt: held[0].Receipt}})
+					x.b.Update(t.Context(), id, queue.AnyGroup, []VisibilityUpdate{{Receipt: held[0].Receipt}})
 				case "lapse":
 					x.limit(id, 0)
 					want = 10 * time.Second
 				case "dead":
 					want = 10 * time.Second
 				case "purge":
-					if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, queue.PurgeNormal, []string{"held"}); return nil }); err != nil {
+					if err := x.b.Admin(t.Context(), func(tx *Tx) error { tx.Purge(id, "", queue.PurgeNormal, []string{"held"}); return nil }); err != nil {
 						t.Fatal(err)
 					}
 				case "undeliver":

@@ -8,7 +8,7 @@ import (
 	"github.com/queued-mq/queued/queue"
 )
 
-// waiters are the gets that wait on one side of a queue, in their order. Those
+// waiters are the gets that wait on one side of a consumer group, in their order. Those
 // with the same filter stand in one line, so that a message finds who may take
 // it without asking everybody.
 type waiters struct {
@@ -94,32 +94,32 @@ func (w *waiters) all(f func(*receive)) {
 
 // serveWaiters gives out what can be given: to the one who has waited longest
 // among those who may take something, until there is none.
-func (g *group) serveWaiters(q *queueState, dead bool) {
-	w := &q.wait[side(dead)]
+func (g *group) serveWaiters(c *consumers, dead bool) {
+	q, w := c.queue, &c.wait[side(dead)]
 	g.changed = g.changed[:0]
 	seen := 0
-	for w.n > 0 && (len(q.ready[side(dead)]) > 0 || dead && q.dormant > 0) {
+	for w.n > 0 && (len(c.ready[side(dead)]) > 0 || dead && c.dormant > 0) {
 		for ; seen < len(g.lanes) && len(w.wild) > 0; seen++ {
-			if l := g.lanes[seen]; l.of == q && l.dead() == dead && l.slot >= 0 {
+			if l := g.lanes[seen]; l.of == c && l.dead() == dead && l.slot >= 0 {
 				g.changed = append(g.changed, l)
 			}
 		}
 		var next *receive
 		var from *lane
 		look := func(l *line) {
-			if l.idle && !slices.ContainsFunc(g.changed, func(c *lane) bool { return l.filter.Match(c.row.Key.Channel) }) {
+			if l.idle && !slices.ContainsFunc(g.changed, func(changed *lane) bool { return l.filter.Match(changed.row.Key.Channel) }) {
 				return
 			}
 			l.idle = false
 			if l.first == nil || (next != nil && next.order < l.first.order) {
 				return
 			}
-			lane, none := g.choose(q, dead, l.filter)
+			lane, none := g.choose(c, dead, l.filter)
 			if l.idle = none; lane != nil {
 				next, from = l.first, lane
 			}
 		}
-		if len(w.lines)-len(w.wild) <= len(q.ready[side(dead)]) || dead && q.dormant > 0 {
+		if len(w.lines)-len(w.wild) <= len(c.ready[side(dead)]) || dead && c.dormant > 0 {
 			for _, l := range w.lines {
 				look(l)
 			}
@@ -127,7 +127,7 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 			for _, l := range w.wild {
 				look(l)
 			}
-			for _, ready := range q.ready[side(dead)] {
+			for _, ready := range c.ready[side(dead)] {
 				if f, err := channels.ParseFilter(ready.row.Key.Channel); err == nil && w.lines[f] != nil && !f.All() {
 					look(w.lines[f])
 				}
@@ -162,9 +162,9 @@ func (g *group) serveWaiters(q *queueState, dead bool) {
 // to take: any one of them, each as likely as the others. Lanes whose messages
 // are on disk only are read on meanwhile. none says that there is no lane of a
 // pattern at all with something to take.
-func (g *group) choose(q *queueState, dead bool, f channels.Filter) (_ *lane, none bool) {
+func (g *group) choose(c *consumers, dead bool, f channels.Filter) (_ *lane, none bool) {
 	if channel, exact := f.Exact(); exact {
-		l := g.known(q, dead, channel)
+		l := g.known(c, dead, channel)
 		if l == nil || l.slot < 0 {
 			return nil, false
 		}
@@ -174,8 +174,8 @@ func (g *group) choose(q *queueState, dead bool, f channels.Filter) (_ *lane, no
 		}
 		return l, false
 	}
-	ready, reads := q.ready[side(dead)], 8
-	none = !dead || q.dormant == 0
+	ready, reads := c.ready[side(dead)], 8
+	none = !dead || c.dormant == 0
 	if len(ready) == 0 {
 		return nil, none
 	}
@@ -213,8 +213,9 @@ func (g *group) choose(q *queueState, dead bool, f channels.Filter) (_ *lane, no
 // to wait go home.
 func (g *group) attend(q *queueState) {
 	q.wake = false
-	for _, dead := range []bool{false, true} {
-		g.serveWaiters(q, dead)
+	for _, c := range q.groups {
+		g.serveWaiters(c, false)
+		g.serveWaiters(c, true)
 	}
 	if len(g.b.hasty) == 0 {
 		return
@@ -225,10 +226,10 @@ func (g *group) attend(q *queueState) {
 		case r.q != q:
 			kept = append(kept, r)
 		case r.line == nil: // served or gone
-		case !r.full && g.reading(q, r):
+		case !r.full && g.reading(r):
 			kept = append(kept, r)
 		case r.claim():
-			q.wait[side(r.r.Dead)].leave(r)
+			r.of.wait[side(r.r.Dead)].leave(r)
 			r.answer(g)
 		}
 	}
@@ -237,11 +238,11 @@ func (g *group) attend(q *queueState) {
 }
 
 // reading reports whether messages that r may take are being read.
-func (g *group) reading(q *queueState, r *receive) bool {
-	if _, exact := r.r.Filter.Exact(); r.r.Dead && !exact && q.searching > 0 {
+func (g *group) reading(r *receive) bool {
+	if _, exact := r.r.Filter.Exact(); r.r.Dead && !exact && r.of.searching > 0 {
 		return true
 	}
-	for _, l := range q.ready[side(r.r.Dead)] {
+	for _, l := range r.of.ready[side(r.r.Dead)] {
 		if l.loaded() || l.refill == nil && !l.choked() {
 			continue
 		}
@@ -254,10 +255,10 @@ func (g *group) reading(q *queueState, r *receive) bool {
 	return false
 }
 
-// dismiss ends all who wait on a queue with an error.
-func (g *group) dismiss(q *queueState, err error) {
-	for i := range q.wait {
-		w := &q.wait[i]
+// dismiss ends all who wait on a group with an error.
+func (g *group) dismiss(c *consumers, err error) {
+	for i := range c.wait {
+		w := &c.wait[i]
 		w.all(func(r *receive) {
 			w.leave(r)
 			if r.claim() {

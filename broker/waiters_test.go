@@ -73,7 +73,7 @@ func (x *bench) waiters(want int64) {
 	x.b.do(func(g *group) {
 		n := 0
 		for _, q := range g.b.queues {
-			for _, w := range q.wait {
+			for _, w := range q.primary().wait {
 				n += w.n
 				if lines := len(w.lines); (w.n == 0) != (lines == 0) {
 					x.t.Errorf("%d waiters stand in %d lines", w.n, lines)
@@ -89,7 +89,7 @@ func (x *bench) waiters(want int64) {
 // untouched checks that the queue has one message, visible and never delivered.
 func (x *bench) untouched(id queue.ID) {
 	x.t.Helper()
-	if m, _ := x.b.Stats(id, nil); m.InFlight != 0 || m.Visible != 1 {
+	if m, _ := x.b.Stats(id, "", nil); m.InFlight != 0 || m.Visible != 1 {
 		x.t.Errorf("stats are %+v, want one visible", m)
 	}
 	got := x.get(ReceiveRequest{Queue: id, Visibility: time.Minute})
@@ -239,7 +239,7 @@ func TestPollEndsAsMessageComes(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 			x.waiters(0)
-			if m, _ := x.b.Stats(id, nil); int(m.InFlight) != len(got.out) || m.Visible+m.InFlight != 1 {
+			if m, _ := x.b.Stats(id, "", nil); int(m.InFlight) != len(got.out) || m.Visible+m.InFlight != 1 {
 				t.Errorf("the poll got %d, stats are %+v", len(got.out), m)
 			}
 		})
@@ -332,13 +332,13 @@ func TestManyDeadWaiters(t *testing.T) {
 		x.waiters(200)
 		var most atomic.Int64
 		x.b.ObserveGroups(func(int, time.Duration) {
-			m, _ := x.b.Stats(id, nil)
+			m, _ := x.b.Stats(id, "", nil)
 			most.Store(max(most.Load(), m.InFlight))
 		})
 		// No goroutine of theirs has run when the message comes.
 		cancel()
 		x.put(id, "a", "door 12 open")
-		if m, _ := x.b.Stats(id, nil); m.InFlight != 0 || most.Load() != 0 {
+		if m, _ := x.b.Stats(id, "", nil); m.InFlight != 0 || most.Load() != 0 {
 			t.Errorf("stats are %+v, in flight were up to %d", m, most.Load())
 		}
 		got := <-x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 5 * time.Second})

@@ -466,7 +466,7 @@ func (w *world) compare() {
 		if !ok || got.DeadLetterDeliveryCount != q.DeadLetterDeliveryCount {
 			w.fail("queue %s is %+v", q.ID, got)
 		}
-		main, dead := w.b.Stats(q.ID, nil)
+		main, dead := w.b.Stats(q.ID, "", nil)
 		if want := of[place{q.ID, false, "whole"}]; main != want {
 			w.fail("stats of %s are %+v, want %+v", q.ID, main, want)
 		}
@@ -474,7 +474,7 @@ func (w *world) compare() {
 			w.fail("dead stats of %s are %+v, want %+v", q.ID, dead, want)
 		}
 		for _, channel := range wantChannels {
-			main, dead := w.b.Stats(q.ID, &channel)
+			main, dead := w.b.Stats(q.ID, "", &channel)
 			if want := of[place{q.ID, false, channel}]; main != want {
 				w.fail("stats of %s channel %q are %+v, want %+v", q.ID, channel, main, want)
 			}
@@ -491,7 +491,7 @@ func (w *world) compare() {
 					}
 				}
 				slices.Sort(names)
-				if got := w.b.Channels(q.ID, side, f, "", 100); !slices.Equal(got, names) {
+				if got := w.b.Channels(q.ID, "", side, f, "", 100); !slices.Equal(got, names) {
 					w.fail("channels of %s (dead %v) like %q are %q, want %q", q.ID, side, f, got, names)
 				}
 			}

@@ -86,7 +86,7 @@ func BenchmarkUseCase(b *testing.B) {
 			if err != nil || len(got) != 1 {
 				b.Fatal(len(got), err)
 			}
-			if _, err := br.Delete(ctx, made.ID, []queue.Receipt{got[0].Receipt}); err != nil {
+			if _, err := br.Delete(ctx, made.ID, queue.AnyGroup, []queue.Receipt{got[0].Receipt}); err != nil {
 				b.Fatal(err)
 			}
 		}

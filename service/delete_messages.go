@@ -30,7 +30,7 @@ func (s *Service) DeleteMessage(ctx context.Context, r DeleteMessageRequest) (re
 	if r.Receipt == "" {
 		return resp, field{name: "receipt"}.missing()
 	}
-	results, err := s.broker.Delete(ctx, id, []queue.Receipt{r.Receipt})
+	results, err := s.broker.Delete(ctx, id, queue.AnyGroup, []queue.Receipt{r.Receipt})
 	if err != nil {
 		return resp, err
 	}
@@ -56,7 +56,7 @@ func (s *Service) StartDeleteMessages(ctx context.Context, ref string, receipts 
 	}
 	id, err := s.settleSoon(ctx, ref, operation)
 	if err == nil {
-		err = patiently(ctx, func() error { return s.broker.StartDelete(id, receipts, end) })
+		err = patiently(ctx, func() error { return s.broker.StartDelete(id, queue.AnyGroup, receipts, end) })
 	}
 	if err != nil {
 		end(nil, err)
@@ -89,7 +89,7 @@ func (s *Service) DeleteMessages(ctx context.Context, r DeleteMessagesRequest) (
 	if err := checkBatch(s.limits, "entries", r.Receipts); err != nil {
 		return resp, err
 	}
-	results, err := s.broker.Delete(ctx, id, r.Receipts)
+	results, err := s.broker.Delete(ctx, id, queue.AnyGroup, r.Receipts)
 	if err != nil {
 		return resp, err
 	}

@@ -47,7 +47,7 @@ func (s *Service) GetStats(ctx context.Context, r GetStatsRequest) (resp GetStat
 		return resp, err
 	}
 	resp.ChannelID, resp.ConsumerGroupID = channel, r.ConsumerGroupID
-	resp.Queue, resp.DLQ = s.broker.Stats(q.ID, channel)
+	resp.Queue, resp.DLQ = s.broker.Stats(q.ID, "", channel)
 	if dead {
 		resp.Queue, resp.DLQ = resp.DLQ, queue.Stats{}
 	}

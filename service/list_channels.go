@@ -54,7 +54,7 @@ func (s *Service) ListChannels(ctx context.Context, r ListChannelsRequest) (resp
 	if err != nil {
 		return resp, err
 	}
-	resp.Items = s.broker.Channels(q.ID, dead, filter, after, limit+1)
+	resp.Items = s.broker.Channels(q.ID, "", dead, filter, after, limit+1)
 	if len(resp.Items) > limit {
 		resp.Items = resp.Items[:limit]
 		resp.NextPage = pages.token(resp.Items[limit-1])

@@ -41,7 +41,7 @@ func (s *Service) PurgeQueue(ctx context.Context, r PurgeQueueRequest) (resp Wor
 			if len(r.ChannelIDs) > 0 {
 				which = r.ChannelIDs
 			}
-			n := tx.Purge(q.ID, what, which)
+			n := tx.Purge(q.ID, "", what, which)
 			return q, fmt.Sprintf("%s purge removed %d messages", what, n), nil
 		},
 	})

@@ -38,7 +38,7 @@ func (s *Service) UpdateMessage(ctx context.Context, r UpdateMessageRequest) (re
 	if err != nil {
 		return resp, err
 	}
-	results, err := s.broker.Update(ctx, id, []broker.VisibilityUpdate{update})
+	results, err := s.broker.Update(ctx, id, queue.AnyGroup, []broker.VisibilityUpdate{update})
 	if err != nil {
 		return resp, err
 	}
@@ -76,7 +76,7 @@ func (s *Service) StartUpdateMessages(ctx context.Context, ref string, entries [
 				updates[i].Err = wrong
 			}
 		}
-		err = patiently(ctx, func() error { return s.broker.StartUpdate(id, updates, end) })
+		err = patiently(ctx, func() error { return s.broker.StartUpdate(id, queue.AnyGroup, updates, end) })
 	}
 	if err != nil {
 		end(nil, err)
@@ -172,7 +172,7 @@ func (s *Service) UpdateMessages(ctx context.Context, r UpdateMessagesRequest) (
 			updates[i].Err = err
 		}
 	}
-	results, err := s.broker.Update(ctx, id, updates)
+	results, err := s.broker.Update(ctx, id, queue.AnyGroup, updates)
 	if err != nil {
 		return resp, err
 	}

@@ -161,7 +161,7 @@ func (h *house) stats(name string) (main, dead queue.Stats) {
 	if !ok {
 		h.t.Fatal("no queue", name)
 	}
-	return h.broker.Stats(q.ID, nil)
+	return h.broker.Stats(q.ID, "", nil)
 }
 
 // put publishes by the service.

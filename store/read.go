@@ -138,11 +138,11 @@ func (s *Store) lane(key []byte) (l Lane, found bool, err error) {
 	return l, true, nil
 }
 
-// ScanDeadLanes reads up to max dead lanes of a queue, in the order of their
-// channels, from the channel from on. more is false when it has come to the
+// ScanDeadLanes reads up to max dead lanes of the group that of is of, in the
+// order of their channels, from the channel from on. more is false when it has come to the
 // last.
-func (s *Store) ScanDeadLanes(q QueueNumber, from string, max int) (out []Lane, more bool, err error) {
-	prefix := laneKey(nil, LaneKey{Queue: q, Dead: true})
+func (s *Store) ScanDeadLanes(of LaneKey, from string, max int) (out []Lane, more bool, err error) {
+	prefix := laneKey(nil, LaneKey{Queue: of.Queue, Group: of.Group, Dead: true})
 	err = s.scan(prefix, append(prefix[:len(prefix):len(prefix)], from...), func(k, v []byte) error {
 		if len(out) == max {
 			more = true

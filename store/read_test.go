@@ -167,7 +167,7 @@ func TestScanDeadLanes(t *testing.T) {
 		{"c", 1, []LaneID{13}, false},
 		{"d", 1, nil, false},
 	} {
-		got, more, err := s.ScanDeadLanes(1, tt.from, tt.max)
+		got, more, err := s.ScanDeadLanes(LaneKey{Queue: 1}, tt.from, tt.max)
 		var g []LaneID
 		for _, l := range got {
 			g = append(g, l.ID)

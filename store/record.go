@@ -214,6 +214,15 @@ type Queue struct {
 	Number      QueueNumber
 	DeadThrough LaneID // dead lanes up to this number were purged; their rows are yet to go
 	queue.Queue
+	Groups    []Group `json:",omitempty"` // none: the queue has no consumer groups
+	LastGroup uint32  `json:",omitempty"` // highest number of a group given out
+}
+
+// Group is a consumer group in the row of its queue, deleted ones included
+// while they are kept.
+type Group struct {
+	DeadThrough LaneID `json:",omitempty"` // as that of the queue, which is the primary group's
+	queue.ConsumerGroup
 }
 
 func appendJSON(b []byte, v any) ([]byte, error) {
