@@ -15,8 +15,9 @@ import (
 // house is a service over a broker over a store in memory.
 type house struct {
 	*testing.T
-	s   *Service
-	ctx context.Context
+	s     *Service
+	store *store.Store
+	ctx   context.Context
 }
 
 // inHouse runs f with a house in fake time.
@@ -43,7 +44,7 @@ func inHouse(t *testing.T, o Options, f func(h *house)) {
 				t.Error(err)
 			}
 		}()
-		f(&house{T: t, s: New(b, o), ctx: t.Context()})
+		f(&house{T: t, s: New(b, o), store: st, ctx: t.Context()})
 	})
 }
 
