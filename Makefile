@@ -37,7 +37,7 @@ build: ## build bin/queued
 	$(GO) build -o bin/queued ./cmd/queued
 
 .PHONY: setup
-setup: ## check the Go version, download all modules, install stomp.py
+setup: ## check the Go version, download all modules, install the clients that tests run
 	@scripts/setup.sh
 
 .PHONY: test

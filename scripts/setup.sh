@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Gets a machine with Go, git and make ready: checks the Go version, downloads
 # the modules of the server, of the tools and of the end-to-end tests, and
-# installs stomp.py, which the tests run as a client that is not ours, and
-# strace, which plays the bad disk. Safe to run again; downloads and installs
-# nothing that is there already.
+# installs stomp.py, which the tests run as a client that is not ours, strace,
+# which plays the bad disk, and OCI's own clients, under .build. Safe to run
+# again; downloads and installs nothing that is there already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -34,9 +34,21 @@ stomp_py() {
 	done
 	return 1
 }
-# What the tests run beside Go, as Debian packages it: stomp.py everywhere, and
-# strace on Linux, which gives system calls the errors of a bad disk.
+# A python that can make virtual environments, which Debian packages apart.
+venv_python() {
+	for python in /usr/bin/python3 python3; do
+		if (cd / && "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))') 2>/dev/null; then
+			echo "$python"
+			return 0
+		fi
+	done
+	return 1
+}
+# What the tests run beside Go, as Debian packages it: stomp.py and virtual
+# environments everywhere, and strace on Linux, which gives system calls the
+# errors of a bad disk.
 missing=()
+if ! venv_python >/dev/null; then missing+=(python3-venv); fi
 if ! stomp_py; then missing+=(python3-stomp); fi
 if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then missing+=(strace); fi
 if ! command -v node >/dev/null; then missing+=(nodejs); fi
@@ -56,6 +68,10 @@ if ((${#missing[@]} > 0)); then
 		echo "setup: stomp.py is missing; install the Debian package python3-stomp as root, or stomp.py with pip" >&2
 		exit 1
 	fi
+	if ! venv_python >/dev/null; then
+		echo "setup: no Python 3.11 or newer makes virtual environments; install the Debian package python3-venv as root" >&2
+		exit 1
+	fi
 	if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then
 		echo "setup: strace is missing; install the Debian package strace as root" >&2
 		exit 1
@@ -73,4 +89,16 @@ if ! cmp -s $typescript/package-lock.json .build/typescript/node_modules/.instal
 	}
 	cp $typescript/package-lock.json .build/typescript/node_modules/.installed
 fi
-echo "setup: Go $version, modules, stomp.py and strace are there"
+# OCI's Python SDK and command line. The environment holds a copy of the list it
+# was made from, once it is whole.
+env=.build/python
+list=e2e/clients/python/requirements.txt
+if ! { cmp -s "$list" "$env/requirements.txt" && "$env/bin/python3" -c '' 2>/dev/null; }; then
+	rm -rf "$env"
+	"$(venv_python)" -m venv "$env"
+	# Compiling all of Oracle's services takes longer than all the rest.
+	"$env/bin/python3" -m pip install -q --disable-pip-version-check --no-compile --require-hashes -r "$list"
+	cp "$list" "$env/requirements.txt"
+fi
+
+echo "setup: Go $version, modules, stomp.py, strace and OCI's clients are there"

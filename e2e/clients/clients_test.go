@@ -2,6 +2,7 @@ package clients
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/queued-mq/queued/e2e/server"
@@ -12,9 +13,19 @@ func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 // clients are the columns of the table, from left to right.
 func clients() []client {
 	return []client{
+		{name: "Python SDK", dir: "python", command: []string{venv("python3"), "sdk.py"}},
 		{name: "TypeScript SDK", dir: "typescript", command: []string{"typescript/run.sh"}},
 	}
 }
+
+// build is a path in the folder of the checkout that scripts/setup.sh installs
+// clients into.
+func build(path ...string) string {
+	return filepath.Join(append([]string{"..", "..", ".build"}, path...)...)
+}
+
+// venv is a program of the virtual environment that holds OCI's packages.
+func venv(program string) string { return build("python", "bin", program) }
 
 // TestClients runs every client, and compares what they checked with the table
 // of docs/clients.md. A client that -run leaves out keeps its column.
