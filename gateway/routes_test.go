@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/queued-mq/queued/api/openapi"
+	"github.com/queued-mq/queued/queue"
 )
 
 // The table of routes and the API document, made from the proto files and
@@ -80,6 +81,54 @@ func TestRoutesMatchDocument(t *testing.T) {
 	}
 	if found != len(routes) {
 		t.Errorf("%d operations are documented, %d have routes", found, len(routes))
+	}
+}
+
+// Every failure is documented under the status that this face gives its code,
+// and every code that this face can give is documented.
+func TestStatusesMatchDocument(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Components struct {
+			Responses map[string]struct {
+				Content map[string]struct {
+					Schema struct {
+						AllOf []struct {
+							Properties struct {
+								Code struct{ Enum []queue.Code }
+							}
+						}
+					}
+				}
+			}
+			Schemas struct {
+				Error struct {
+					Properties struct {
+						Code struct{ Enum []queue.Code }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(openapi.Document, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, response := range doc.Components.Responses {
+		of := response.Content["application/json"].Schema.AllOf
+		if len(of) != 2 || len(of[1].Properties.Code.Enum) == 0 {
+			t.Errorf("%s names no codes", name)
+			continue
+		}
+		for _, code := range of[1].Properties.Code.Enum {
+			if status, _, _ := strings.Cut(name, "."); status != strconv.Itoa(statuses[code]) {
+				t.Errorf("%s is answered with %d, documented as %s", code, statuses[code], name)
+			}
+		}
+	}
+	for code := range statuses {
+		if documented := slices.Contains(doc.Components.Schemas.Error.Properties.Code.Enum, code); documented == (code == queue.InvalidFrame) {
+			t.Errorf("%s is documented: %v", code, documented)
+		}
 	}
 }
 

@@ -26,38 +26,28 @@ var headersOut = map[protoreflect.Name]string{
 
 const about = `A message queue that speaks the REST API of OCI Queue, so that its SDKs work with only their endpoint set.
 
-Instants are RFC 3339 in UTC with milliseconds. Durations are whole seconds. Whatever is optional and not set is left out of an answer; null in a request is the same as absent; unknown fields of a request are ignored. Enum values of a request are read in any case of letters.`
+Instants are RFC 3339 in UTC with milliseconds. Durations are whole seconds. Whatever is optional and not set is left out of an answer; null in a request is the same as absent; unknown fields of a request are ignored. Enum values of a request are read in any case of letters.
 
-const clientErrors = `The request is at fault; nothing was stored or changed. The codes:
-
-- 400: CannotParseRequest, InvalidParameter, MissingParameter, LimitExceeded, QuotaExceeded, RelatedResourceNotAuthorizedOrNotFound
-- 401: NotAuthenticated
-- 403: NotAuthorized
-- 404: NotAuthorizedOrNotFound, NotFound
-- 405: MethodNotAllowed
-- 409: IncorrectState, Conflict, InvalidatedRetryToken, NotAuthorizedOrResourceAlreadyExists
-- 412: NoEtagMatch
-- 413: PayloadTooLarge
-- 429: TooManyRequests`
-
-const serverErrors = `The server could not do it. The codes:
-
-- 500: InternalServerError
-- 501: MethodNotImplemented
-- 503: ServiceUnavailable
-- 507: InsufficientStorage`
+Every answer has the header opc-request-id, and one with a body is application/json. A path of this document with a method that it does not list there is answered 405 MethodNotAllowed with the header allow; any other path 404 NotFound. What is no request at all for HTTP (a broken percent-encoding, headers over 64 KiB, an expectation or a transfer encoding that is not served) is answered 400, 431, 417 or 501 in the shape of Error, and the connection is closed.`
 
 // document is the whole OpenAPI document while it is made.
 type document struct {
-	schemas schemas
-	paths   *object
-	tags    []any
+	schemas  schemas
+	failures *object // answers, by their status and codes
+	paths    *object
+	tags     []any
+	examples examples
 }
 
 // newDocument makes the document of the services. Every RPC must have an HTTP
 // rule, unless it is a stream, and every rule an RPC.
 func newDocument(services []protoreflect.ServiceDescriptor, rules map[protoreflect.FullName]rule) (*object, error) {
-	d := document{schemas: schemas{components: obj()}, paths: obj()}
+	d := document{schemas: schemas{components: obj(), sent: map[protoreflect.FullName]bool{}}, failures: obj(), paths: obj()}
+	var err error
+	if d.examples, err = readExamples(); err != nil {
+		return nil, err
+	}
+	d.schemas.markSent(services, rules)
 	left := maps.Clone(rules)
 	for _, service := range services {
 		d.tags = append(d.tags, obj("name", string(service.Name()), "description", paragraphs(service)))
@@ -79,15 +69,10 @@ func newDocument(services []protoreflect.ServiceDescriptor, rules map[protorefle
 	if len(left) > 0 {
 		return nil, fmt.Errorf("rules without an RPC: %v", slices.Sorted(maps.Keys(left)))
 	}
-	d.schemas.components.set("Error", obj(
-		"type", "object",
-		"description", "Error is why a request failed.",
-		"required", []string{"code", "message"},
-		"properties", obj(
-			"code", obj("type", "string", "description", "What kind of failure it is, for programs."),
-			"message", obj("type", "string", "description", "What went wrong and what to change, for a person."),
-		),
-	))
+	if left := d.schemas.unformed(); len(left) > 0 {
+		return nil, fmt.Errorf("forms without a field: %v", left)
+	}
+	d.schemas.components.set("Error", errorSchema())
 	return obj(
 		"openapi", "3.0.3",
 		"info", obj(
@@ -102,21 +87,32 @@ func newDocument(services []protoreflect.ServiceDescriptor, rules map[protorefle
 		"paths", d.paths,
 		"components", obj(
 			"schemas", d.schemas.components,
-			"responses", obj(
-				"ClientError", failure(clientErrors),
-				"ServerError", failure(serverErrors),
-			),
+			"responses", d.failures,
 			"parameters", obj("RequestId", obj(
 				"name", "opc-request-id",
 				"in", "header",
 				"description", "A name for the request, for tracing. The answer's begins with it.",
 				"schema", obj("type", "string"),
+				"example", d.examples.Parameters["opc-request-id"],
 			)),
-			"headers", obj("RequestId", obj(
-				"description", "The name of the request, for tracing.",
-				"required", true,
-				"schema", obj("type", "string"),
-			)),
+			"headers", obj(
+				"RequestId", obj(
+					"description", "The name of the request, for tracing: the client's own part, the server's, and a random one.",
+					"required", true,
+					"schema", obj("type", "string", "pattern", `^[!-~]+/[0-9A-F]{16}/[0-9A-F]{16}$`),
+					"example", "B1C2D3/0123456789ABCDEF/FEDCBA9876543210",
+				),
+				"RetryAfter", obj(
+					"description", "When to try again, in whole seconds.",
+					"required", true,
+					"schema", obj("type", "integer", "minimum", 1),
+				),
+				"NoStore", obj(
+					"description", "No cache may keep the answer: it delivers messages.",
+					"required", true,
+					"schema", obj("type", "string", "enum", []string{"no-store"}),
+				),
+			),
 			"securitySchemes", obj("token", obj(
 				"type", "http",
 				"scheme", "bearer",
@@ -124,17 +120,6 @@ func newDocument(services []protoreflect.ServiceDescriptor, rules map[protorefle
 			)),
 		),
 	), nil
-}
-
-func failure(description string) *object {
-	return obj(
-		"description", description,
-		"headers", obj(
-			"opc-request-id", obj("$ref", "#/components/headers/RequestId"),
-			"retry-after", obj("description", "When to try again, in whole seconds; only where that may help.", "schema", obj("type", "integer")),
-		),
-		"content", obj("application/json", obj("schema", ref("Error"))),
-	)
 }
 
 // add adds the operation of an RPC.
@@ -162,18 +147,17 @@ func (d *document) add(rpc protoreflect.MethodDescriptor, r rule) error {
 		operation.set("requestBody", obj(
 			"required", true,
 			"description", comment(f),
-			"content", obj("application/json", obj("schema", schema)),
+			"content", obj("application/json", obj("schema", schema, "example", d.examples.Operations[string(rpc.Name())].Request)),
 		))
 	}
-	status, response, err := d.success(rpc.Output(), r)
+	status, response, err := d.success(rpc, r)
 	if err != nil {
 		return err
 	}
-	operation.set("responses", obj(
-		status, response,
-		"4XX", obj("$ref", "#/components/responses/ClientError"),
-		"5XX", obj("$ref", "#/components/responses/ServerError"),
-	))
+	addLinks(response, string(rpc.Name()))
+	responses := obj(status, response)
+	d.addFailures(responses, failuresOf(rpc, r))
+	operation.set("responses", responses)
 	path := pathParameter.ReplaceAllStringFunc(r.path, func(p string) string {
 		return "{" + rpc.Input().Fields().ByName(protoreflect.Name(p[1:len(p)-1])).JSONName() + "}"
 	})
@@ -210,20 +194,29 @@ func (d *document) parameters(m protoreflect.MessageDescriptor, r rule) ([]any, 
 		if err != nil {
 			return nil, err
 		}
-		if schema.has("$ref") && defaultPhrase.MatchString(comment(f)) {
+		if m := defaultPhrase.FindStringSubmatch(comment(f)); m != nil && schema.has("$ref") && defaultValue(f, m[1]) != nil {
 			schema = obj("allOf", []any{schema})
 		}
 		constrain(schema, f)
+		if err := d.schemas.form(schema, f); err != nil {
+			return nil, err
+		}
 		p := obj("name", f.JSONName(), "in", "query", "description", comment(f))
 		if inPath[string(f.Name())] {
 			delete(inPath, string(f.Name()))
 			p.set("in", "path")
 			p.set("required", true)
+			schema.set("minLength", 1)
 		} else if header, ok := headersIn[f.Name()]; ok {
 			p.set("name", header)
 			p.set("in", "header")
 		}
 		p.set("schema", schema)
+		if example, ok := d.examples.Parameters[p.values["name"].(string)]; ok {
+			p.set("example", example)
+		} else if f.Name() != "page" { // a made-up token is refused
+			return nil, fmt.Errorf("%s has no example", p.values["name"])
+		}
 		all = append(all, p)
 	}
 	if len(inPath) > 0 {
@@ -234,8 +227,12 @@ func (d *document) parameters(m protoreflect.MessageDescriptor, r rule) ([]any, 
 
 // success is the status and the answer when all went well: 202 for a change
 // that a work request records, 204 when there is nothing to say, else 200.
-func (d *document) success(m protoreflect.MessageDescriptor, r rule) (string, *object, error) {
+func (d *document) success(rpc protoreflect.MethodDescriptor, r rule) (string, *object, error) {
+	m := rpc.Output()
 	headers := obj("opc-request-id", obj("$ref", "#/components/headers/RequestId"))
+	if rpc.Name() == "GetMessages" {
+		headers.set("cache-control", obj("$ref", "#/components/headers/NoStore"))
+	}
 	response := obj("description", comment(m), "headers", headers)
 	status := "200"
 	if m.Fields().Len() == 0 {
@@ -248,8 +245,11 @@ func (d *document) success(m protoreflect.MessageDescriptor, r rule) (string, *o
 			if err != nil {
 				return "", nil, err
 			}
+			if err := d.schemas.form(schema, f); err != nil {
+				return "", nil, err
+			}
 			h := obj("description", comment(f))
-			if required(f) {
+			if required(f) && header != "retry-after" { // there is none for what has ended
 				h.set("required", true)
 			}
 			h.set("schema", schema)
@@ -266,7 +266,7 @@ func (d *document) success(m protoreflect.MessageDescriptor, r rule) (string, *o
 		if err != nil {
 			return "", nil, err
 		}
-		response.set("content", obj("application/json", obj("schema", schema)))
+		response.set("content", obj("application/json", obj("schema", schema, "example", d.examples.Operations[string(rpc.Name())].Response)))
 	}
 	return status, response, nil
 }

@@ -4,7 +4,9 @@
 // It is our own because the REST API is not the protobuf spelling of the
 // services: int64 is a number, content is text, headers are fields, answers
 // have OCI's status codes. The one idea to hold: a comment in the proto files
-// is both prose and schema, by a few fixed phrases (see phrases.go).
+// is both prose and schema, by a few fixed phrases (see phrases.go). What no
+// comment can say stands in tables: forms of texts in forms.go, errors in
+// failures.go, what follows on what in links.go, examples in examples.json.
 package main
 
 import (

@@ -10,6 +10,30 @@ import (
 // schemas collects the schemas of the messages and enums that are used.
 type schemas struct {
 	components *object
+	sent       map[protoreflect.FullName]bool // messages that are in a body of a request
+	formed     []string                       // entries of forms that were used
+}
+
+// markSent notes which messages bodies of requests are made of.
+func (s *schemas) markSent(services []protoreflect.ServiceDescriptor, rules map[protoreflect.FullName]rule) {
+	var mark func(m protoreflect.MessageDescriptor)
+	mark = func(m protoreflect.MessageDescriptor) {
+		if m == nil || s.sent[m.FullName()] {
+			return
+		}
+		s.sent[m.FullName()] = true
+		for i := range m.Fields().Len() {
+			mark(m.Fields().Get(i).Message())
+		}
+	}
+	for _, service := range services {
+		for i := range service.Methods().Len() {
+			rpc := service.Methods().Get(i)
+			if r := rules[rpc.FullName()]; r.body != "" {
+				mark(rpc.Input().Fields().ByName(protoreflect.Name(r.body)).Message())
+			}
+		}
+	}
 }
 
 // name is the name of a schema: Queue, or QueueLifecycleState for an enum
@@ -86,6 +110,12 @@ func (s *schemas) field(f protoreflect.FieldDescriptor) (*object, error) {
 	}
 	schema.set("description", comment(f))
 	constrain(schema, f)
+	if err := s.form(schema, f); err != nil {
+		return nil, err
+	}
+	if s.sent[f.ContainingMessage().FullName()] && !required(f) && schema.has("type") && !schema.has("enum") {
+		schema.set("nullable", true) // null is absent
+	}
 	return schema, nil
 }
 
