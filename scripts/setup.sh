@@ -53,6 +53,8 @@ if ! stomp_py; then missing+=(python3-stomp); fi
 if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then missing+=(strace); fi
 if ! command -v node >/dev/null; then missing+=(nodejs); fi
 if ! command -v npm >/dev/null; then missing+=(npm); fi
+if ! command -v javac >/dev/null; then missing+=(default-jdk-headless); fi
+if ! command -v mvn >/dev/null; then missing+=(maven); fi
 if ((${#missing[@]} > 0)); then
 	install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
 	update=(apt-get update -q)
@@ -78,7 +80,16 @@ if ((${#missing[@]} > 0)); then
 	fi
 fi
 
-# OCI's SDK for TypeScript, at the versions that its folder pins.
+# OCI's SDKs for Java and TypeScript, at the versions that their folders pin.
+java=e2e/clients/java
+if ! cmp -s $java/pom.xml .build/java/pom.xml; then
+	rm -rf .build/java
+	mvn -B -q -f $java/pom.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.build/java" >&2 || {
+		echo "setup: Maven cannot get what $java/pom.xml names; default-jdk-headless and maven are Debian packages" >&2
+		exit 1
+	}
+	cp $java/pom.xml .build/java/
+fi
 typescript=e2e/clients/typescript
 if ! cmp -s $typescript/package-lock.json .build/typescript/node_modules/.installed; then
 	mkdir -p .build/typescript

@@ -14,6 +14,7 @@ func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 func clients() []client {
 	return []client{
 		{name: "Python SDK", dir: "python", command: []string{venv("python3"), "sdk.py"}},
+		{name: "Java SDK", dir: "java", command: []string{"java/run.sh"}},
 		{name: "TypeScript SDK", dir: "typescript", command: []string{"typescript/run.sh"}},
 	}
 }
