@@ -2,7 +2,10 @@ package clients
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/queued-mq/queued/e2e/server"
@@ -13,6 +16,7 @@ func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 // clients are the columns of the table, from left to right.
 func clients() []client {
 	return []client{
+		{name: "Go SDK", dir: "go", command: []string{"go", "run", "."}, env: goEnv()},
 		{name: "Python SDK", dir: "python", command: []string{venv("python3"), "sdk.py"}},
 		{name: "Java SDK", dir: "java", command: []string{"java/run.sh"}},
 		{name: "TypeScript SDK", dir: "typescript", command: []string{"typescript/run.sh"}},
@@ -46,3 +50,16 @@ func TestClients(t *testing.T) {
 	})
 	page.compare(t, said)
 }
+
+// goEnv lets the go command find what it has, away from home, and nothing else.
+var goEnv = sync.OnceValue(func() []string {
+	env := []string{"GOPROXY=off", "GOFLAGS=-mod=readonly"}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			panic(err) // the tests are run by it
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(value)))
+	}
+	return env
+})
