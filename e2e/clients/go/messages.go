@@ -17,6 +17,7 @@ func messages() {
 	batches(q)
 	inChannels(q)
 	remove(q)
+	names()
 	deadLetters()
 }
 
@@ -136,6 +137,23 @@ func inChannels(q string) {
 	rest = append(rest, get(q, queue.GetMessagesRequest{ChannelFilter: new("north*")})...)
 	same(contents(rest), []string{"to north", "to north-west"}, "by pattern")
 	ok("channels", "a pattern gives one channel after the other")
+}
+
+// names is what must be spelled otherwise in an address.
+func names() {
+	// The SDK encodes neither % nor ? in a path, unless OCI_GOSDK_ENCODE_PATH_PARAMS
+	// is true.
+	name, channel := "Größe & mehr", "a+b:c@d=e.f_g-h"
+	q := create(queue.CreateQueueDetails{DisplayName: &name})
+	same(*queueOf(name).Id, q, "queue by name")
+	ok("GetQueue", "by a name that needs encoding")
+	put(name, message("x", channel, nil))
+	same(*stats(name, queue.GetStatsRequest{ChannelId: &channel}).Queue.VisibleMessages, int64(1), "messages of the channel")
+	m := one(name, queue.GetMessagesRequest{ChannelFilter: &channel})
+	done(name, m)
+	same(*m.Metadata.ChannelId, channel, "channel")
+	ok("channels", "a channel whose name needs encoding")
+	remove(q)
 }
 
 func deadLetters() {

@@ -27,6 +27,7 @@ final class Messages {
         batches(id);
         channels(id);
         server.remove(id);
+        names();
         deadLetters();
     }
 
@@ -148,6 +149,22 @@ final class Messages {
 
     private List<String> list(ListChannelsRequest.Builder request) {
         return server.client.listChannels(request.build()).getChannelCollection().getItems();
+    }
+
+    /** What must be spelled otherwise in an address. */
+    private void names() throws Exception {
+        String name = "Größe 100% & mehr?";
+        String id = server.create(Server.named(name));
+        Checks.same(server.admin.getQueue(GetQueueRequest.builder().queueId(name).build()).getQueue().getId(), id, "queue by name");
+        Checks.ok("GetQueue", "by a name that needs encoding");
+        String channel = "a+b:c@d=e.f_g-h";
+        server.put(name, Server.message("x", MessageMetadata.builder().channelId(channel)));
+        Checks.same(server.stats(name, channel).getQueue().getVisibleMessages(), 1L, "messages of the channel");
+        GetMessage m = server.get(Server.from(name).channelFilter(channel)).get(0);
+        server.delete(name, m.getReceipt());
+        Checks.same(m.getMetadata().getChannelId(), channel, "channel");
+        Checks.ok("channels", "a channel whose name needs encoding");
+        server.remove(id);
     }
 
     private void deadLetters() throws Exception {

@@ -2,7 +2,7 @@
 import { paginateResponses } from "oci-common";
 import { models, requests } from "oci-queue";
 import { millis, ok, same } from "./checks";
-import { client, create, get, put, remove } from "./connect";
+import { admin, client, create, get, put, remove } from "./connect";
 
 export async function messages(): Promise<void> {
   const queueId = await create({ displayName: "letters", visibilityInSeconds: 600 });
@@ -12,6 +12,7 @@ export async function messages(): Promise<void> {
   await batches(queueId);
   await channels(queueId);
   await remove(queueId);
+  await names();
   await deadLetters();
 }
 
@@ -111,6 +112,25 @@ async function channels(queueId: string): Promise<void> {
   same(contents(rest), ["to north", "to north-west"], "by pattern");
   ok("channels", "a pattern gives one channel after the other");
   await client.deleteMessages({ queueId, deleteMessagesDetails: { entries: rest.map(({ receipt }) => ({ receipt })) } });
+}
+
+/** What must be spelled otherwise in an address. */
+async function names(): Promise<void> {
+  const displayName = "Größe 100% & mehr?";
+  const queueId = await create({ displayName });
+  same((await admin.getQueue({ queueId: displayName })).queue.id, queueId, "queue by name");
+  ok("GetQueue", "by a name that needs encoding");
+  const channelId = "a+b:c@d=e.f_g-h";
+  await put(displayName, { content: "x", metadata: { channelId } });
+  // The SDK encodes paths, but no values of queries.
+  const encoded = encodeURIComponent(channelId);
+  const { queue } = (await client.getStats({ queueId: displayName, channelId: encoded })).queueStats;
+  same(queue.visibleMessages, 1, "messages of the channel");
+  const [m] = await get(displayName, { channelFilter: encoded });
+  await client.deleteMessage({ queueId: displayName, messageReceipt: m.receipt });
+  same(m.metadata?.channelId, channelId, "channel");
+  ok("channels", "a channel whose name needs encoding");
+  await remove(queueId);
 }
 
 async function deadLetters(): Promise<void> {
