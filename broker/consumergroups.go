@@ -191,8 +191,8 @@ func (tx *Tx) DropGroup(id queue.ID) {
 }
 
 // LookupGroup finds the consumer group of a queue that text names: by id, or a
-// live one by its display name, whatever the case. It is a memory read and
-// shows the applied state.
+// live one by its display name, whatever the case; "" is the primary one. It is
+// a memory read and shows the applied state.
 func (b *Broker) LookupGroup(id queue.ID, text string) (queue.ConsumerGroup, bool) {
 	b.shown.RLock()
 	defer b.shown.RUnlock()
@@ -201,7 +201,7 @@ func (b *Broker) LookupGroup(id queue.ID, text string) (queue.ConsumerGroup, boo
 	}
 	if q := b.shown.byID[id]; q != nil {
 		for _, c := range q.shownGroups {
-			if g := &c.shownGroup; g.ID != "" && c.number != unrouted && g.Named(text) {
+			if g := &c.shownGroup; g.ID != "" && c.number != unrouted && (text == "" || g.Named(text)) {
 				return *g, true
 			}
 		}

@@ -271,7 +271,7 @@ func TestControlPlane(t *testing.T) {
 		wantError(t, "no body", do("PUT", "/queues/"+id, ""), 400, "MissingParameter", "the body is missing")
 		wantError(t, "retention", do("POST", "/queues", `{"displayName":"x","retentionInSeconds":5}`), 400, "InvalidParameter", "retentionInSeconds is 5; it must be 10 to 604800")
 		wantError(t, "no name", do("POST", "/queues", `{}`), 400, "MissingParameter", "displayName")
-		wantError(t, "groups", do("POST", "/queues", `{"displayName":"x","capabilities":[{"type":"CONSUMER_GROUPS"}]}`), 501, "MethodNotImplemented", "CONSUMER_GROUPS")
+		wantError(t, "capability", do("POST", "/queues", `{"displayName":"x","capabilities":[{"type":"FIFO"}]}`), 400, "InvalidParameter", "capabilities[0].type")
 
 		for i := range 3 {
 			h.queue(fmt.Sprintf("q%d", i))

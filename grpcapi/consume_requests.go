@@ -77,8 +77,12 @@ func (c *consumer) subscribe(r *queuev1.ConsumeSubscription) error {
 		return err
 	}
 	named := string(s.QueueID())
-	if ref, err := queue.ParseRef(r.GetQueueId()); err == nil && ref.Dead {
+	switch ref, err := queue.ParseRef(r.GetQueueId()); {
+	case err != nil:
+	case ref.Dead:
 		named += queue.DeadSuffix
+	case ref.Unrouted:
+		named += queue.UnroutedSuffix
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

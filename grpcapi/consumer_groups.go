@@ -27,15 +27,14 @@ func (a *admin) ListConsumerGroups(ctx context.Context, r *queuev1.ListConsumerG
 	for i := range resp.Items {
 		g := &resp.Items[i]
 		s := &queuev1.ConsumerGroupSummary{
-			Id:               g.ID,
-			DisplayName:      g.DisplayName,
-			TimeCreated:      timestamp(g.CreatedAt),
-			TimeUpdated:      timestamp(g.UpdatedAt),
-			LifecycleState:   groupState(g.State),
-			Filter:           g.Filter,
-			QueueId:          string(g.QueueID),
-			LifecycleDetails: optional(g.LifecycleDetails),
-			FreeformTags:     g.FreeformTags,
+			Id:             string(g.ID),
+			DisplayName:    g.DisplayName,
+			TimeCreated:    timestamp(g.CreatedAt),
+			TimeUpdated:    timestamp(g.UpdatedAt),
+			LifecycleState: groupState(g.State),
+			Filter:         g.Filter,
+			QueueId:        string(g.QueueID),
+			FreeformTags:   g.FreeformTags,
 		}
 		if s.DefinedTags, err = tagStructs(g.DefinedTags); err != nil {
 			return nil, Status(err)
@@ -56,16 +55,17 @@ func (a *admin) GetConsumerGroup(ctx context.Context, r *queuev1.GetConsumerGrou
 	}
 	g := &resp.ConsumerGroup
 	m := &queuev1.ConsumerGroup{
-		Id:                           g.ID,
-		DisplayName:                  g.DisplayName,
-		TimeCreated:                  timestamp(g.CreatedAt),
-		TimeUpdated:                  timestamp(g.UpdatedAt),
-		LifecycleState:               groupState(g.State),
-		Filter:                       g.Filter,
-		QueueId:                      string(g.QueueID),
-		LifecycleDetails:             optional(g.LifecycleDetails),
-		DeadLetterQueueDeliveryCount: g.DeadLetterQueueDeliveryCount,
-		FreeformTags:                 g.FreeformTags,
+		Id:             string(g.ID),
+		DisplayName:    g.DisplayName,
+		TimeCreated:    timestamp(g.CreatedAt),
+		TimeUpdated:    timestamp(g.UpdatedAt),
+		LifecycleState: groupState(g.State),
+		Filter:         g.Filter,
+		QueueId:        string(g.QueueID),
+		FreeformTags:   g.FreeformTags,
+	}
+	if n := g.DeadLetterDeliveryCount; n != nil {
+		m.DeadLetterQueueDeliveryCount = new(int32(*n))
 	}
 	if m.DefinedTags, err = tagStructs(g.DefinedTags); err != nil {
 		return nil, Status(err)

@@ -9,6 +9,10 @@ const (
 	DeleteQueue OperationType = "DELETE_QUEUE"
 	MoveQueue   OperationType = "MOVE_QUEUE"
 	PurgeQueue  OperationType = "PURGE_QUEUE"
+
+	CreateConsumerGroup OperationType = "CREATE_CONSUMER_GROUP"
+	UpdateConsumerGroup OperationType = "UPDATE_CONSUMER_GROUP"
+	DeleteConsumerGroup OperationType = "DELETE_CONSUMER_GROUP"
 )
 
 // WorkStatus is how far a work request has come.

@@ -3,7 +3,9 @@ package service
 import (
 	"context"
 	"slices"
+	"strings"
 
+	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/queue"
 )
 
@@ -17,42 +19,88 @@ type CapabilityDetails struct {
 	PrimaryConsumerGroupDeadLetterQueueDeliveryCount *int32
 }
 
-// readCapabilities checks the form of what is asked for and gives each
-// capability once, in the order in which it is named. Who names one twice has
-// it the first time, as who names one that the queue has already.
-//
-// CONSUMER_GROUPS is not built yet, which is MethodNotImplemented: the value is
-// right and asking again is no use, which is what 501 says to the SDKs (they
-// neither retry it nor count it against their circuit breaker), while
-// InvalidParameter would send people looking for a typing error.
-func readCapabilities(wanted []CapabilityDetails) (all []queue.Capability, err error) {
-	for i := range wanted {
-		f := field{list: "capabilities", at: i, name: "type"}
-		if wanted[i].Type == "" {
-			return nil, f.missing()
-		}
-		c, err := enum(f.String(), &wanted[i].Type, "", queue.ConsumerGroups, queue.LargeMessages)
-		if err != nil {
-			return nil, err
-		}
-		if c == queue.ConsumerGroups {
-			return nil, queue.Errorf(queue.MethodNotImplemented, "the capability %s is not built yet", c)
-		}
-		if !slices.Contains(all, c) {
-			all = append(all, c)
-		}
-	}
-	return all, nil
+// capabilities is what a request asks for: each once, in the order in which
+// they are named.
+type capabilities struct {
+	all     []queue.Capability
+	primary queue.ConsumerGroup // of CONSUMER_GROUPS, but for its queue and its times
 }
 
-// addCapabilities gives q what it does not have yet. Nothing takes one away:
-// what an update leaves out stays.
-func addCapabilities(q *queue.Queue, wanted []queue.Capability) {
-	for _, c := range wanted {
-		if !q.Has(c) {
-			q.Capabilities = append(slices.Clip(q.Capabilities), c)
+// defaultPrimary is the display name of a primary group that is given none.
+const defaultPrimary = "Primary Consumer Group"
+
+// readCapabilities checks the form of what is asked for. Who names a capability
+// twice has it as the first time says, as who names one that the queue has.
+func (s *Service) readCapabilities(asked []CapabilityDetails) (c capabilities, err error) {
+	for i := range asked {
+		at := func(name string) field { return field{list: "capabilities", at: i, name: name} }
+		if asked[i].Type == "" {
+			return c, at("type").missing()
+		}
+		one, err := enum(at("type").String(), &asked[i].Type, "", queue.ConsumerGroups, queue.LargeMessages)
+		if err != nil {
+			return c, err
+		}
+		if slices.Contains(c.all, one) {
+			continue
+		}
+		c.all = append(c.all, one)
+		if one == queue.ConsumerGroups {
+			if c.primary, err = s.readPrimary(&asked[i], at); err != nil {
+				return c, err
+			}
 		}
 	}
+	return c, nil
+}
+
+// readPrimary is the primary group that d describes.
+func (s *Service) readPrimary(d *CapabilityDetails, at func(name string) field) (g queue.ConsumerGroup, err error) {
+	if g.ID, err = s.ocids.group(); err != nil {
+		return g, err
+	}
+	g.State = groupState(d.IsPrimaryConsumerGroupEnabled)
+	g.DisplayName = defaultPrimary
+	if d.PrimaryConsumerGroupDisplayName != nil {
+		g.DisplayName = *d.PrimaryConsumerGroupDisplayName
+	}
+	if d.PrimaryConsumerGroupFilter != nil {
+		g.Filter = *d.PrimaryConsumerGroupFilter
+	}
+	if n := d.PrimaryConsumerGroupDeadLetterQueueDeliveryCount; n != nil {
+		g.DeadLetterDeliveryCount = new(int(*n))
+	}
+	return g, checkGroup(&g, func(name string) string {
+		return at("primaryConsumerGroup" + strings.ToUpper(name[:1]) + name[1:]).String()
+	})
+}
+
+// add gives q what it does not have yet, and is the primary group that must be
+// made with it, nil if none. Nothing takes a capability away: what a request
+// leaves out stays.
+func (c *capabilities) add(q *queue.Queue) (primary *queue.ConsumerGroup) {
+	for _, one := range c.all {
+		if q.Has(one) {
+			continue
+		}
+		q.Capabilities = append(slices.Clip(q.Capabilities), one)
+		if one == queue.ConsumerGroups {
+			primary = &c.primary
+		}
+	}
+	return primary
+}
+
+// putPrimary makes the primary group of q, if there is one to be made, and is
+// what was made. It has the messages that are there.
+func putPrimary(tx *broker.Tx, q *queue.Queue, primary *queue.ConsumerGroup) []queue.ConsumerGroup {
+	if primary == nil {
+		return nil
+	}
+	g := *primary
+	g.QueueID, g.CreatedAt, g.UpdatedAt = q.ID, tx.Now(), tx.Now()
+	tx.PutGroup(g)
+	return []queue.ConsumerGroup{g}
 }
 
 // TakesLarge reports whether a live queue of that name or OCID has the

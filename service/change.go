@@ -16,9 +16,15 @@ type change struct {
 	noDead    string // advice to who names the dead letter queue
 	action    queue.ActionType
 
-	// run checks first and changes q through tx afterwards, and says for the
-	// log what it did.
-	run func(tx *broker.Tx, q queue.Queue) (changed queue.Queue, did string, err error)
+	// run checks first and changes q through tx afterwards.
+	run func(tx *broker.Tx, q queue.Queue) (changed, error)
+}
+
+// changed is what a change has done.
+type changed struct {
+	queue queue.Queue           // as it is now
+	made  []queue.ConsumerGroup // groups that were made with it
+	did   string                // for the log
 }
 
 // apply runs c and records it as a finished work request, in one durable step.
@@ -45,11 +51,11 @@ func (s *Service) apply(ctx context.Context, c change) (resp WorkRequestResponse
 		if err := checkMatch(c.ifMatch, q.Version); err != nil {
 			return err
 		}
-		q, did, err := c.run(tx, q)
+		done, err := c.run(tx, q)
 		if err != nil {
 			return err
 		}
-		tx.PutWorkRequest(finished(work, c.operation, c.action, &q, did, tx.Now()))
+		tx.PutWorkRequest(finished(work, c.operation, c.action, &done, tx.Now()))
 		return nil
 	})
 	if err != nil {
@@ -65,25 +71,43 @@ func put(tx *broker.Tx, q queue.Queue) queue.Queue {
 	return q
 }
 
-// finished is the work request of an operation that is done: our operations
-// are, when they are answered. It lists the queue first, since clients take
-// the queue's id from there.
-func finished(id string, op queue.OperationType, action queue.ActionType, q *queue.Queue, did string, now queue.Instant) queue.WorkRequest {
+// finished is the work request of an operation on a queue that is done: our
+// operations are, when they are answered. It lists the queue first, since
+// clients take the queue's id from there.
+func finished(id string, op queue.OperationType, action queue.ActionType, done *changed, now queue.Instant) queue.WorkRequest {
+	resources := []queue.WorkResource{{
+		EntityType: "queue",
+		Action:     action,
+		Identifier: string(done.queue.ID),
+		EntityURI:  "/20210201/queues/" + string(done.queue.ID),
+	}}
+	for _, g := range done.made {
+		resources = append(resources, groupResource(g.ID, queue.ActionCreated))
+	}
+	return succeeded(id, op, done.queue.CompartmentID, resources, done.did, now)
+}
+
+// groupResource is a consumer group in a work request.
+func groupResource(id queue.ID, action queue.ActionType) queue.WorkResource {
+	return queue.WorkResource{
+		EntityType: "consumergroup",
+		Action:     action,
+		Identifier: string(id),
+		EntityURI:  "/20210201/consumerGroups/" + string(id),
+	}
+}
+
+func succeeded(id string, op queue.OperationType, compartment string, resources []queue.WorkResource, did string, now queue.Instant) queue.WorkRequest {
 	return queue.WorkRequest{
 		ID:            id,
 		Operation:     op,
 		Status:        queue.Succeeded,
-		CompartmentID: q.CompartmentID,
-		Resources: []queue.WorkResource{{
-			EntityType: "queue",
-			Action:     action,
-			Identifier: string(q.ID),
-			EntityURI:  "/20210201/queues/" + string(q.ID),
-		}},
-		Percent:    100,
-		AcceptedAt: now,
-		StartedAt:  now,
-		FinishedAt: now,
-		Logs:       []queue.WorkLog{{Message: did, At: now}},
+		CompartmentID: compartment,
+		Resources:     resources,
+		Percent:       100,
+		AcceptedAt:    now,
+		StartedAt:     now,
+		FinishedAt:    now,
+		Logs:          []queue.WorkLog{{Message: did, At: now}},
 	}
 }

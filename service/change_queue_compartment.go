@@ -30,12 +30,12 @@ func (s *Service) ChangeQueueCompartment(ctx context.Context, r ChangeQueueCompa
 		ifMatch:   r.IfMatch,
 		noDead:    "it lies where its queue lies; move the queue",
 		action:    queue.ActionUpdated,
-		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+		run: func(tx *broker.Tx, q queue.Queue) (changed, error) {
 			q.CompartmentID = *r.CompartmentID
 			if err := q.Validate(); err != nil {
-				return q, "", err
+				return changed{}, err
 			}
-			return put(tx, q), "queue moved", nil
+			return changed{queue: put(tx, q), did: "queue moved"}, nil
 		},
 	})
 }

@@ -1,154 +1,159 @@
 package service
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"time"
+	"errors"
+	"slices"
+	"strings"
 
+	"github.com/queued-mq/queued/broker"
+	"github.com/queued-mq/queued/filter"
 	"github.com/queued-mq/queued/queue"
 )
 
-// Consumer groups are not built yet, and no queue has the capability. So far
-// the operations say what is true: there is none to list (200 and an empty
-// list, as a sweeper or a data source of Terraform expects), none that could be
-// read, changed or deleted (404, which Terraform takes for "gone already"), and
-// none can be made (501 MethodNotImplemented, which the SDKs neither retry nor
-// count against their circuit breaker).
+// maxGroupTombstones is how many deleted groups of one queue are kept even if
+// their time is not over: they lie in the row of the queue, which each change
+// writes whole. Beyond it the oldest go first.
+const maxGroupTombstones = 100
 
-// ConsumerGroup is a consumer group as the API shows it.
-type ConsumerGroup struct {
-	ID                           string
-	QueueID                      queue.ID
-	DisplayName                  string
-	State                        queue.LifecycleState
-	LifecycleDetails             string
-	Filter                       string // "" is everything
-	DeadLetterQueueDeliveryCount *int32 // nil: the queue's
-	CreatedAt                    queue.Instant
-	UpdatedAt                    queue.Instant
-	FreeformTags                 map[string]string
-	DefinedTags                  map[string]map[string]json.RawMessage
-	SystemTags                   map[string]map[string]json.RawMessage
+// groupState is the state of a group that is made enabled or not; absent is
+// enabled.
+func groupState(enabled *bool) queue.LifecycleState {
+	if enabled != nil && !*enabled {
+		return queue.Inactive
+	}
+	return queue.Active
 }
 
-// ListConsumerGroupsRequest asks for the groups the caller may see. Filters
-// are exact and all optional.
-type ListConsumerGroupsRequest struct {
-	LifecycleState *string
-	DisplayName    *string
-	ID             *string
-	QueueID        *string
-	SortBy         *string // timeCreated (the default) or displayName
-	SortOrder      *string // ASC or DESC; absent: newest first, names from A
-	Limit          *int32  // 1 to 1000; absent: 100
-	Page           *string // NextPage of the page before
+// checkGroup checks the settings of a group. As gives the name under which the
+// request has a setting; nil: its own.
+//
+// Errors: InvalidParameter.
+func checkGroup(g *queue.ConsumerGroup, as func(name string) string) error {
+	err := g.Validate()
+	if err == nil {
+		_, err = filter.Parse(g.Filter)
+	}
+	if e, ok := errors.AsType[*queue.Error](err); ok && as != nil {
+		if n := strings.IndexAny(e.Message, " :"); n > 0 {
+			return queue.Errorf(e.Code, "%s%s", as(e.Message[:n]), e.Message[n:])
+		}
+	}
+	return err
 }
 
-// ListConsumerGroupsResponse is one page.
-type ListConsumerGroupsResponse struct {
-	Items    []ConsumerGroup
-	NextPage string // "" on the last page
+// checkName checks that no other live group of the queue bears the name of g,
+// whatever the case of its letters.
+func checkName(tx *broker.Tx, g *queue.ConsumerGroup) error {
+	for _, other := range tx.Groups(g.QueueID) {
+		if other.Live() && other.ID != g.ID && other.Named(g.DisplayName) {
+			return queue.Errorf(queue.NotAuthorizedOrResourceAlreadyExists, "a consumer group of the queue bears the displayName %q already", other.DisplayName)
+		}
+	}
+	return nil
 }
 
-// ListConsumerGroups lists groups.
-func (s *Service) ListConsumerGroups(ctx context.Context, r ListConsumerGroupsRequest) (resp ListConsumerGroupsResponse, err error) {
-	defer s.done(ctx, "ListConsumerGroups", time.Now(), &err)
+// findGroup is the consumer group that text names, by OCID or by display name,
+// with its queue. Deleted ones are found by OCID while they are kept.
+//
+// Errors: NotAuthorizedOrNotFound; Conflict for a name that live groups of
+// several queues bear.
+func (s *Service) findGroup(ctx context.Context, text string, need permission) (g queue.ConsumerGroup, q queue.Queue, err error) {
+	g, ok := s.broker.FindGroup(queue.ID(text))
+	if ok {
+		q, ok = s.queueOf(ctx, &g, need)
+	} else {
+		for _, other := range s.broker.Groups() {
+			if !other.Live() || !other.Named(text) {
+				continue
+			}
+			its, mine := s.queueOf(ctx, &other, need)
+			if mine && ok {
+				return g, q, queue.Errorf(queue.Conflict, "groups of several queues bear the displayName %q; name the group by its OCID", text)
+			}
+			if mine {
+				g, q, ok = other, its, true
+			}
+		}
+	}
+	if !ok || forgottenGroup(&g, s.broker.Now()) {
+		return g, q, unknownGroup(text)
+	}
+	return g, q, nil
+}
 
-	if _, err := lifecycleState(r.LifecycleState); err != nil {
+// queueOf is the queue of a group, and whether the caller may do this to it.
+func (s *Service) queueOf(ctx context.Context, g *queue.ConsumerGroup, need permission) (queue.Queue, bool) {
+	q, ok := s.broker.Lookup(queue.Ref{ID: g.QueueID}, nil)
+	return q, ok && s.may(ctx, need, &q)
+}
+
+// forgottenGroup is forgotten for a consumer group.
+func forgottenGroup(g *queue.ConsumerGroup, now queue.Instant) bool {
+	return g.State == queue.Deleted && now.Sub(g.UpdatedAt) >= tombstoneAge
+}
+
+// groupChange is one operation of the control plane on a consumer group that
+// exists.
+type groupChange struct {
+	operation queue.OperationType
+	ref       string
+	ifMatch   *string
+	action    queue.ActionType
+
+	// run checks first and changes g through tx afterwards, and says for the log
+	// what it did.
+	run func(tx *broker.Tx, g queue.ConsumerGroup) (did string, err error)
+}
+
+// applyGroup runs c and records it as a finished work request, in one durable
+// step.
+//
+// Errors: those of findGroup, NoEtagMatch, and those of run.
+func (s *Service) applyGroup(ctx context.Context, c groupChange) (resp WorkRequestResponse, err error) {
+	found, _, err := s.findGroup(ctx, c.ref, mayUpdate)
+	if err != nil {
 		return resp, err
 	}
-	if _, err := parseOrder(r.SortBy, r.SortOrder); err != nil {
+	work, err := s.ocids.workRequest()
+	if err != nil {
 		return resp, err
 	}
-	if _, err := s.pageLimit(r.Limit); err != nil {
+	err = s.broker.Admin(ctx, func(tx *broker.Tx) error {
+		g, ok := tx.Group(found.ID) // as it is by now
+		q, there := tx.Queue(found.QueueID)
+		if !ok || !g.Live() || !there || !q.Live() {
+			return unknownGroup(c.ref)
+		}
+		if err := checkMatch(c.ifMatch, g.Version); err != nil {
+			return err
+		}
+		did, err := c.run(tx, g)
+		if err != nil {
+			return err
+		}
+		resources := []queue.WorkResource{groupResource(g.ID, c.action)}
+		tx.PutWorkRequest(succeeded(work, c.operation, q.CompartmentID, resources, did, tx.Now()))
+		return nil
+	})
+	if err != nil {
 		return resp, err
 	}
-	if r.Page != nil {
-		return resp, errPage // no list of ours has had a second page
+	return WorkRequestResponse{WorkRequestID: work}, nil
+}
+
+// putGroup stores the changed group with the instant of the change.
+func putGroup(tx *broker.Tx, g queue.ConsumerGroup) {
+	g.UpdatedAt = tx.Now()
+	tx.PutGroup(g)
+}
+
+// dropOldGroups forgets the deleted groups of a queue that are too many.
+func dropOldGroups(tx *broker.Tx, id queue.ID) {
+	dead := slices.DeleteFunc(tx.Groups(id), func(g queue.ConsumerGroup) bool { return g.State != queue.Deleted })
+	slices.SortStableFunc(dead, func(a, b queue.ConsumerGroup) int { return cmp.Compare(a.UpdatedAt, b.UpdatedAt) })
+	for i := range len(dead) - maxGroupTombstones {
+		tx.DropGroup(dead[i].ID)
 	}
-	return resp, nil
-}
-
-// CreateConsumerGroupRequest describes a group to be made.
-type CreateConsumerGroupRequest struct {
-	DisplayName                  *string // mandatory
-	QueueID                      *string // mandatory
-	Filter                       *string
-	IsEnabled                    *bool
-	DeadLetterQueueDeliveryCount *int32
-	FreeformTags                 map[string]string
-	DefinedTags                  map[string]map[string]json.RawMessage
-	RetryToken                   *string
-}
-
-// CreateConsumerGroupResponse tells the new group and its work request.
-type CreateConsumerGroupResponse struct {
-	ID             string
-	DisplayName    string
-	LifecycleState queue.LifecycleState
-	WorkRequestID  string
-}
-
-// CreateConsumerGroup makes a group.
-func (s *Service) CreateConsumerGroup(ctx context.Context, r CreateConsumerGroupRequest) (resp CreateConsumerGroupResponse, err error) {
-	defer s.done(ctx, "CreateConsumerGroup", time.Now(), &err)
-
-	return resp, queue.Errorf(queue.MethodNotImplemented, "consumer groups are not built yet")
-}
-
-// GetConsumerGroupRequest asks for one group.
-type GetConsumerGroupRequest struct {
-	ConsumerGroupID string
-}
-
-// GetConsumerGroupResponse is the group and the etag of just this version.
-type GetConsumerGroupResponse struct {
-	ConsumerGroup ConsumerGroup
-	ETag          string
-}
-
-// GetConsumerGroup reads one group.
-func (s *Service) GetConsumerGroup(ctx context.Context, r GetConsumerGroupRequest) (resp GetConsumerGroupResponse, err error) {
-	defer s.done(ctx, "GetConsumerGroup", time.Now(), &err)
-
-	return resp, unknownGroup(r.ConsumerGroupID)
-}
-
-// UpdateConsumerGroupRequest changes settings of a group; what is absent
-// stays.
-type UpdateConsumerGroupRequest struct {
-	ConsumerGroupID              string
-	IfMatch                      *string
-	DisplayName                  *string
-	Filter                       *string
-	IsEnabled                    *bool
-	DeadLetterQueueDeliveryCount *int32 // -1: back to the queue's
-	FreeformTags                 map[string]string
-	DefinedTags                  map[string]map[string]json.RawMessage
-}
-
-// UpdateConsumerGroup changes a group.
-func (s *Service) UpdateConsumerGroup(ctx context.Context, r UpdateConsumerGroupRequest) (resp WorkRequestResponse, err error) {
-	defer s.done(ctx, "UpdateConsumerGroup", time.Now(), &err)
-
-	return resp, unknownGroup(r.ConsumerGroupID)
-}
-
-// DeleteConsumerGroupRequest deletes a group.
-type DeleteConsumerGroupRequest struct {
-	ConsumerGroupID string
-	IfMatch         *string
-}
-
-// DeleteConsumerGroup deletes a group with its copies of the messages.
-func (s *Service) DeleteConsumerGroup(ctx context.Context, r DeleteConsumerGroupRequest) (resp WorkRequestResponse, err error) {
-	defer s.done(ctx, "DeleteConsumerGroup", time.Now(), &err)
-
-	return resp, unknownGroup(r.ConsumerGroupID)
-}
-
-// unknownGroup is the one answer for a group that is not there and for one the
-// caller may not use.
-func unknownGroup(text string) error {
-	return queue.Errorf(queue.NotAuthorizedOrNotFound, "consumer group %q is not known, or you may not use it so", text)
 }

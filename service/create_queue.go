@@ -40,9 +40,8 @@ type CreateQueueResponse struct {
 // CreateQueue makes a queue. The same retry token with the same body within
 // 24 h gives the first answer.
 //
-// Errors: MissingParameter, InvalidParameter, MethodNotImplemented (a
-// capability that is not built yet), LimitExceeded, InvalidatedRetryToken (the
-// queue that the token made has been deleted since).
+// Errors: MissingParameter, InvalidParameter, LimitExceeded,
+// InvalidatedRetryToken (the queue that the token made has been deleted since).
 func (s *Service) CreateQueue(ctx context.Context, r CreateQueueRequest) (resp CreateQueueResponse, err error) {
 	defer s.done(ctx, "CreateQueue", time.Now(), &err)
 
@@ -91,8 +90,9 @@ func (s *Service) EnsureQueue(ctx context.Context, r CreateQueueRequest) (id que
 type creation struct {
 	service  *Service
 	queue    queue.Queue
-	work     string // id of the work request
-	token    string // retry token; "" is none
+	primary  *queue.ConsumerGroup // to be made with it; nil: none
+	work     string               // id of the work request
+	token    string               // retry token; "" is none
 	bodyHash string
 }
 
@@ -108,7 +108,12 @@ func (s *Service) creation(ctx context.Context, r *CreateQueueRequest) (*creatio
 	if err != nil {
 		return nil, err
 	}
-	c := &creation{service: s, queue: q, token: given(r.RetryToken)}
+	wanted, err := s.readCapabilities(r.Capabilities)
+	if err != nil {
+		return nil, err
+	}
+	primary := wanted.add(&q)
+	c := &creation{service: s, queue: q, primary: primary, token: given(r.RetryToken)}
 	if c.queue.ID, err = s.ocids.queue(); err != nil {
 		return nil, err
 	}
@@ -126,10 +131,6 @@ func (s *Service) newQueue(r *CreateQueueRequest) (queue.Queue, error) {
 	if r.DisplayName == nil {
 		return queue.Queue{}, field{name: "displayName"}.missing()
 	}
-	capabilities, err := readCapabilities(r.Capabilities)
-	if err != nil {
-		return queue.Queue{}, err
-	}
 	if err := checkTags(r.FreeformTags, r.DefinedTags); err != nil {
 		return queue.Queue{}, err
 	}
@@ -142,7 +143,6 @@ func (s *Service) newQueue(r *CreateQueueRequest) (queue.Queue, error) {
 		PollingTimeout:          secondsOr(r.TimeoutInSeconds, queue.DefaultPoll),
 		DeadLetterDeliveryCount: numberOr(r.DeadLetterQueueDeliveryCount, s.deliveryCount),
 		ChannelConsumptionLimit: numberOr(r.ChannelConsumptionLimit, queue.DefaultConsumption),
-		Capabilities:            capabilities,
 		CustomEncryptionKeyID:   given(r.CustomEncryptionKeyID),
 		FreeformTags:            r.FreeformTags,
 		DefinedTags:             r.DefinedTags,
@@ -153,11 +153,16 @@ func (s *Service) newQueue(r *CreateQueueRequest) (queue.Queue, error) {
 	return q, q.Validate()
 }
 
-// hash is the same for the same body only. Maps are hashed in the order of
-// their keys.
+// hash is the same for the same body only.
 func (r *CreateQueueRequest) hash() (string, error) {
 	body := *r
 	body.RetryToken = nil
+	return hashOf(&body)
+}
+
+// hashOf is the same for the same body only. Maps are hashed in the order of
+// their keys.
+func hashOf(body any) (string, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return "", fmt.Errorf("hash the body of a request: %w", err)
@@ -193,7 +198,8 @@ func (c *creation) run(tx *broker.Tx) (resp CreateQueueResponse, err error) {
 	q := c.queue
 	q.CreatedAt, q.UpdatedAt = tx.Now(), tx.Now()
 	tx.PutQueue(q)
-	tx.PutWorkRequest(finished(c.work, queue.CreateQueue, queue.ActionCreated, &q, "queue created", tx.Now()))
+	done := changed{queue: q, made: putPrimary(tx, &q, c.primary), did: "queue created"}
+	tx.PutWorkRequest(finished(c.work, queue.CreateQueue, queue.ActionCreated, &done, tx.Now()))
 	if c.token != "" {
 		tx.PutRetryToken(createScope, c.token, value)
 	}

@@ -11,7 +11,7 @@ import (
 type DeleteMessageRequest struct {
 	QueueRef        string
 	Receipt         queue.Receipt
-	ConsumerGroupID *string
+	ConsumerGroupID *string // of the receipt; absent or empty: the primary group
 }
 
 // DeleteMessageResponse is empty.
@@ -19,18 +19,19 @@ type DeleteMessageResponse struct{}
 
 // DeleteMessage succeeds when the message is gone for good, also if it was
 // gone before. NotAuthorizedOrNotFound: it has been delivered again or moved
-// to the dead letter queue since; InvalidParameter: not a receipt of ours.
+// to the dead letter queue since, or is of another consumer group;
+// InvalidParameter: not a receipt of ours.
 func (s *Service) DeleteMessage(ctx context.Context, r DeleteMessageRequest) (resp DeleteMessageResponse, err error) {
 	defer s.done(ctx, "DeleteMessage", time.Now(), &err)
 
-	id, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "DeleteMessage")
+	from, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "DeleteMessage")
 	if err != nil {
 		return resp, err
 	}
 	if r.Receipt == "" {
 		return resp, field{name: "receipt"}.missing()
 	}
-	results, err := s.broker.Delete(ctx, id, queue.AnyGroup, []queue.Receipt{r.Receipt})
+	results, err := s.broker.Delete(ctx, from.queue.ID, from.group, []queue.Receipt{r.Receipt})
 	if err != nil {
 		return resp, err
 	}
@@ -38,8 +39,8 @@ func (s *Service) DeleteMessage(ctx context.Context, r DeleteMessageRequest) (re
 }
 
 // StartDeleteMessages is DeleteMessages for a stream, with a number of receipts
-// that is the caller's to bound. See StartPutMessages for then, and for when it
-// waits. The error of a receipt is in the results, of the request whole in the
+// that is the caller's to bound, whichever consumer group they are of. See
+// StartPutMessages for then, and for when it waits. The error of a receipt is in the results, of the request whole in the
 // last one.
 func (s *Service) StartDeleteMessages(ctx context.Context, ref string, receipts []queue.Receipt, then func([]error, error)) {
 	began, operation := time.Now(), "DeleteMessages"
@@ -67,7 +68,7 @@ func (s *Service) StartDeleteMessages(ctx context.Context, ref string, receipts 
 type DeleteMessagesRequest struct {
 	QueueRef        string
 	Receipts        []queue.Receipt // mandatory ("entries" in the API); nil is absent; an empty receipt fails its entry alone
-	ConsumerGroupID *string
+	ConsumerGroupID *string         // as of DeleteMessage
 }
 
 // DeleteMessagesResponse has as many entries as the request, in its order, and
@@ -82,14 +83,14 @@ type DeleteMessagesResponse struct {
 func (s *Service) DeleteMessages(ctx context.Context, r DeleteMessagesRequest) (resp DeleteMessagesResponse, err error) {
 	defer s.done(ctx, "DeleteMessages", time.Now(), &err)
 
-	id, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "DeleteMessages")
+	from, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "DeleteMessages")
 	if err != nil {
 		return resp, err
 	}
 	if err := checkBatch(s.limits, "entries", r.Receipts); err != nil {
 		return resp, err
 	}
-	results, err := s.broker.Delete(ctx, id, queue.AnyGroup, r.Receipts)
+	results, err := s.broker.Delete(ctx, from.queue.ID, from.group, r.Receipts)
 	if err != nil {
 		return resp, err
 	}

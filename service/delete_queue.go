@@ -14,8 +14,9 @@ type DeleteQueueRequest struct {
 	IfMatch  *string // an etag, or "*"
 }
 
-// DeleteQueue ends the queue, its open polls and its messages at once.
-// Its record stays readable, as DELETED, for 24 h.
+// DeleteQueue ends the queue, its consumer groups, its open polls and its
+// messages at once. Its record stays readable, as DELETED, for 24 h, and so do
+// those of its groups.
 func (s *Service) DeleteQueue(ctx context.Context, r DeleteQueueRequest) (resp WorkRequestResponse, err error) {
 	defer s.done(ctx, "DeleteQueue", time.Now(), &err)
 
@@ -26,9 +27,9 @@ func (s *Service) DeleteQueue(ctx context.Context, r DeleteQueueRequest) (resp W
 		ifMatch:   r.IfMatch,
 		noDead:    "it lives and dies with its queue; delete the queue, or purge it with purgeType DLQ",
 		action:    queue.ActionDeleted,
-		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+		run: func(tx *broker.Tx, q queue.Queue) (changed, error) {
 			q.State = queue.Deleted
-			return put(tx, q), "queue deleted", nil
+			return changed{queue: put(tx, q), did: "queue deleted"}, nil
 		},
 	})
 }

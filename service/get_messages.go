@@ -10,7 +10,8 @@ import (
 )
 
 // GetMessagesRequest asks for messages of one channel of a queue or, with
-// "_dlq" behind the reference, of its dead letter queue.
+// "_dlq" behind the reference, of its dead letter queue or, with "_unrouted", of
+// what no consumer group accepted.
 type GetMessagesRequest struct {
 	QueueRef            string
 	VisibilityInSeconds *int32  // 0 (peek) to 43200; absent: the message's, else the queue's
@@ -30,18 +31,21 @@ type GetMessagesResponse struct {
 func (s *Service) GetMessages(ctx context.Context, r GetMessagesRequest) (resp GetMessagesResponse, err error) {
 	defer s.done(ctx, "GetMessages", time.Now(), &err)
 
-	q, dead, err := s.find(ctx, r.QueueRef, mayConsume)
+	q, ref, err := s.find(ctx, r.QueueRef, mayConsume)
 	if err != nil {
 		return resp, err
 	}
 	if err := s.rates.Get(s.number(q.ID), time.Now()); err != nil {
 		return resp, err
 	}
-	get, err := s.receive(&r, &q)
+	from, err := s.source(q, ref, r.ConsumerGroupID)
 	if err != nil {
 		return resp, err
 	}
-	get.Dead = dead
+	get, err := s.receive(&r, &from)
+	if err != nil {
+		return resp, err
+	}
 	if err := s.rates.EgressReady(s.number(q.ID), time.Now()); err != nil {
 		return resp, err
 	}
@@ -58,12 +62,10 @@ func (s *Service) GetMessages(ctx context.Context, r GetMessagesRequest) (resp G
 	return resp, nil
 }
 
-// receive checks the form of a get from q.
-func (s *Service) receive(r *GetMessagesRequest, q *queue.Queue) (get broker.ReceiveRequest, err error) {
-	get.Queue, get.MaxBytes = q.ID, s.limits.ResponseBytes
-	if err := noGroup(r.ConsumerGroupID); err != nil {
-		return get, err
-	}
+// receive checks the form of a get from there.
+func (s *Service) receive(r *GetMessagesRequest, from *source) (get broker.ReceiveRequest, err error) {
+	q := &from.queue
+	get.Queue, get.Group, get.Dead, get.MaxBytes = q.ID, from.group, from.dead, s.limits.ResponseBytes
 	const asQueueSays = -1
 	f := field{name: "visibilityInSeconds"}
 	if get.Visibility, err = f.seconds(r.VisibilityInSeconds, 0, queue.MaxVisibility, asQueueSays); err != nil {

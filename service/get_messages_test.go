@@ -29,7 +29,7 @@ func TestReceiveDefaultsAndRanges(t *testing.T) {
 	} {
 		wanted := base
 		c.out(&wanted)
-		got, err := formOnly().receive(&c.in, &q)
+		got, err := formOnly().receive(&c.in, &source{queue: q})
 		if err != nil || got != wanted {
 			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, wanted)
 		}
@@ -45,10 +45,9 @@ func TestReceiveRefuses(t *testing.T) {
 		"timeoutInSeconds is -1; it must be 0 to 30":                                                   {TimeoutInSeconds: p(int32(-1))},
 		"limit is 0; it must be 1 to 20 (limits.batch-messages)":                                       {Limit: p(int32(0))},
 		"limit is 21; it must be 1 to 20 (limits.batch-messages)":                                      {Limit: p(int32(21))},
-		"consumerGroupId is given, but the queue does not have the capability CONSUMER_GROUPS":         {ConsumerGroupID: p("billing")},
 		"channelFilter must have 1 to 64 characters, each a letter, a digit or one of _ . : @ = + - *": {ChannelFilter: p("a/b")},
 	} {
-		_, err := formOnly().receive(&in, &q)
+		_, err := formOnly().receive(&in, &source{queue: q})
 		want(t, err, queue.InvalidParameter, text)
 	}
 }
@@ -66,7 +65,7 @@ func TestReceiveDefaultLimit(t *testing.T) {
 		{Options{Limits: &small}, 5},
 		{Options{Limits: &small, DefaultGetLimit: 2}, 2},
 	} {
-		if got, err := New(nil, c.o).receive(&GetMessagesRequest{}, &q); err != nil || got.Limit != c.want {
+		if got, err := New(nil, c.o).receive(&GetMessagesRequest{}, &source{queue: q}); err != nil || got.Limit != c.want {
 			t.Errorf("%d, %v, want %d", got.Limit, err, c.want)
 		}
 	}

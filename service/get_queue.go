@@ -29,12 +29,12 @@ type GetQueueResponse struct {
 func (s *Service) GetQueue(ctx context.Context, r GetQueueRequest) (resp GetQueueResponse, err error) {
 	defer s.done(ctx, "GetQueue", time.Now(), &err)
 
-	q, dead, err := s.findAny(ctx, r.QueueRef, mayRead)
+	q, ref, err := s.findAny(ctx, r.QueueRef, mayRead)
 	if err != nil {
 		return resp, err
 	}
-	if dead {
-		return resp, refuseDead("it has no settings of its own; read those of the queue")
+	if err := refuseOther(ref, "it has no settings of its own; read those of the queue"); err != nil {
+		return resp, err
 	}
 	return GetQueueResponse{Queue: s.show(ctx, q), ETag: etag(q.Version)}, nil
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/queued-mq/queued/queue"
 )
 
-// GetStatsRequest asks for the counters of a queue or of one channel.
+// GetStatsRequest asks for the counters of a consumer group of a queue or of
+// one channel of it.
 type GetStatsRequest struct {
 	QueueRef        string
 	ChannelID       *string // absent or empty: the whole queue
-	ConsumerGroupID *string
+	ConsumerGroupID *string // absent or empty: the primary group
 }
 
 // GetStatsResponse holds the exact counters of the applied state. Asked
 // through "_dlq", Queue is the dead letter queue itself and DLQ, which has no
-// dead letter queue of its own, is zero.
+// dead letter queue of its own, is zero; so it is for "_unrouted".
 type GetStatsResponse struct {
 	Queue           queue.Stats
 	DLQ             queue.Stats
@@ -30,14 +31,15 @@ type GetStatsResponse struct {
 func (s *Service) GetStats(ctx context.Context, r GetStatsRequest) (resp GetStatsResponse, err error) {
 	defer s.done(ctx, "GetStats", time.Now(), &err)
 
-	q, dead, err := s.find(ctx, r.QueueRef, mayRead)
+	q, ref, err := s.find(ctx, r.QueueRef, mayRead)
 	if err != nil {
 		return resp, err
 	}
 	if err := s.rates.Request(s.number(q.ID), "GetStats", time.Now()); err != nil {
 		return resp, err
 	}
-	if err := noGroup(r.ConsumerGroupID); err != nil {
+	from, err := s.source(q, ref, r.ConsumerGroupID)
+	if err != nil {
 		return resp, err
 	}
 	channel := r.ChannelID
@@ -47,8 +49,8 @@ func (s *Service) GetStats(ctx context.Context, r GetStatsRequest) (resp GetStat
 		return resp, err
 	}
 	resp.ChannelID, resp.ConsumerGroupID = channel, r.ConsumerGroupID
-	resp.Queue, resp.DLQ = s.broker.Stats(q.ID, "", channel)
-	if dead {
+	resp.Queue, resp.DLQ = s.broker.Stats(q.ID, from.group, channel)
+	if from.dead {
 		resp.Queue, resp.DLQ = resp.DLQ, queue.Stats{}
 	}
 	return resp, nil

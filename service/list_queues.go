@@ -104,7 +104,7 @@ func lifecycleState(v *string) (queue.LifecycleState, error) {
 		queue.Deleting, queue.Deleted, queue.Failed, queue.Inactive)
 }
 
-// order is how a list of queues is sorted. The id decides between equals, so
+// order is how a list of queues or consumer groups is sorted. The id decides between equals, so
 // no two places are ever equal.
 type order struct{ byName, descending bool }
 
@@ -143,7 +143,8 @@ func (o order) compare(a, b place) int {
 	return c
 }
 
-// place is where a queue stands in a list, whatever its order.
+// place is where a queue or a consumer group stands in a list, whatever its
+// order.
 type place struct {
 	createdAt queue.Instant
 	id        queue.ID

@@ -31,6 +31,11 @@ func (o ocids) queue() (queue.ID, error) {
 	return queue.ID(id), err
 }
 
+func (o ocids) group() (queue.ID, error) {
+	id, err := o.make("queueconsumergroup")
+	return queue.ID(id), err
+}
+
 func (o ocids) workRequest() (string, error) { return o.make("queueworkrequest") }
 
 // rootCompartment owns what is made without naming a compartment.

@@ -36,13 +36,20 @@ func (s *Service) PurgeQueue(ctx context.Context, r PurgeQueueRequest) (resp Wor
 		ifMatch:   r.IfMatch,
 		noDead:    "purge the queue with purgeType DLQ",
 		action:    queue.ActionUpdated,
-		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+		run: func(tx *broker.Tx, q queue.Queue) (changed, error) {
+			groups, err := purged(tx, &q, given(r.ConsumerGroupID))
+			if err != nil {
+				return changed{}, err
+			}
 			var which []string // nil: all
 			if len(r.ChannelIDs) > 0 {
 				which = r.ChannelIDs
 			}
-			n := tx.Purge(q.ID, "", what, which)
-			return q, fmt.Sprintf("%s purge removed %d messages", what, n), nil
+			n := int64(0)
+			for _, group := range groups {
+				n += tx.Purge(q.ID, group, what, which)
+			}
+			return changed{queue: q, did: fmt.Sprintf("%s purge removed %d messages", what, n)}, nil
 		},
 	})
 }
@@ -72,10 +79,32 @@ func (r *PurgeQueueRequest) check() (queue.PurgeType, error) {
 			return "", within("channelIds", i, err)
 		}
 	}
-	if given(r.ConsumerGroupID) == allGroups {
-		return what, nil // a queue without groups is the one group it has
+	return what, nil
+}
+
+// purged are the consumer groups of q that a purge of the group that text names
+// is about.
+//
+// Errors: as of Service.group.
+func purged(tx *broker.Tx, q *queue.Queue, text string) (ids []queue.ID, err error) {
+	switch {
+	case text == "", text == allGroups && !q.Has(queue.ConsumerGroups): // a queue without groups is the one group it has
+		return []queue.ID{""}, nil
+	case !q.Has(queue.ConsumerGroups):
+		return nil, noGroups("consumerGroupId is given")
 	}
-	return what, noGroup(r.ConsumerGroupID)
+	for _, g := range tx.Groups(q.ID) {
+		if g.Live() && (text == allGroups || string(g.ID) == text || g.Named(text)) {
+			ids = append(ids, g.ID)
+		}
+	}
+	if text == allGroups {
+		ids = append(ids, queue.UnroutedGroup) // what was for none of them
+	}
+	if len(ids) == 0 {
+		return nil, unknownGroup(text)
+	}
+	return ids, nil
 }
 
 // allGroups in place of a consumer group means every one.

@@ -56,7 +56,6 @@ func TestNewQueueRefuses(t *testing.T) {
 		"count":         {named(func(r *CreateQueueRequest) { r.DeadLetterQueueDeliveryCount = p(int32(21)) }), queue.InvalidParameter, ""},
 		"consumption":   {named(func(r *CreateQueueRequest) { r.ChannelConsumptionLimit = p(int32(0)) }), queue.InvalidParameter, ""},
 		"key":           {named(func(r *CreateQueueRequest) { r.CustomEncryptionKeyID = p(strings.Repeat("k", 256)) }), queue.InvalidParameter, ""},
-		"capability":    {named(func(r *CreateQueueRequest) { r.Capabilities = []CapabilityDetails{{Type: "FIFO"}} }), queue.InvalidParameter, "capabilities[0].type must be one of CONSUMER_GROUPS, LARGE_MESSAGES"},
 		"tags":          {named(func(r *CreateQueueRequest) { r.FreeformTags = map[string]string{"": ""} }), queue.InvalidParameter, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,15 +144,14 @@ func TestPurgeForm(t *testing.T) {
 		code queue.Code
 		text string
 	}{
-		"any case":       {PurgeQueueRequest{PurgeType: p("dlq")}, queue.PurgeDLQ, "", ""},
-		"all groups":     {PurgeQueueRequest{PurgeType: p("BOTH"), ConsumerGroupID: p("all")}, queue.PurgeBoth, "", ""},
-		"most channels":  {PurgeQueueRequest{PurgeType: p("NORMAL"), ChannelIDs: slicesOf("c", 256)}, queue.PurgeNormal, "", ""},
-		"no type":        {PurgeQueueRequest{}, "", queue.MissingParameter, "purgeType is missing"},
-		"no such type":   {PurgeQueueRequest{PurgeType: p("ALL")}, "", queue.InvalidParameter, ""},
-		"many channels":  {PurgeQueueRequest{PurgeType: p("DLQ"), ChannelIDs: slicesOf("c", 257)}, "", queue.InvalidParameter, "channelIds names 257 channels; it may name 256"},
-		"empty channel":  {PurgeQueueRequest{PurgeType: p("DLQ"), ChannelIDs: []string{"a", ""}}, "", queue.InvalidParameter, "channelIds[1] is empty"},
-		"bad channel":    {PurgeQueueRequest{PurgeType: p("DLQ"), ChannelIDs: []string{"a*"}}, "", queue.InvalidParameter, ""},
-		"consumer group": {PurgeQueueRequest{PurgeType: p("DLQ"), ConsumerGroupID: p("billing")}, "", queue.InvalidParameter, ""},
+		"any case":      {PurgeQueueRequest{PurgeType: p("dlq")}, queue.PurgeDLQ, "", ""},
+		"all groups":    {PurgeQueueRequest{PurgeType: p("BOTH"), ConsumerGroupID: p("all")}, queue.PurgeBoth, "", ""},
+		"most channels": {PurgeQueueRequest{PurgeType: p("NORMAL"), ChannelIDs: slicesOf("c", 256)}, queue.PurgeNormal, "", ""},
+		"no type":       {PurgeQueueRequest{}, "", queue.MissingParameter, "purgeType is missing"},
+		"no such type":  {PurgeQueueRequest{PurgeType: p("ALL")}, "", queue.InvalidParameter, ""},
+		"many channels": {PurgeQueueRequest{PurgeType: p("DLQ"), ChannelIDs: slicesOf("c", 257)}, "", queue.InvalidParameter, "channelIds names 257 channels; it may name 256"},
+		"empty channel": {PurgeQueueRequest{PurgeType: p("DLQ"), ChannelIDs: []string{"a", ""}}, "", queue.InvalidParameter, "channelIds[1] is empty"},
+		"bad channel":   {PurgeQueueRequest{PurgeType: p("DLQ"), ChannelIDs: []string{"a*"}}, "", queue.InvalidParameter, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			what, err := c.in.check()

@@ -27,6 +27,7 @@ type Service struct {
 
 	deliveryCount int
 	getLimit      int
+	keepUnrouted  bool
 	publicURL     string
 
 	workSwept atomic.Int64 // instant of the last look for old work requests
@@ -49,6 +50,9 @@ type Options struct {
 	// DefaultGetLimit is how many messages a get gives that names no limit;
 	// 0: 20, or what one call may hold at most if that is less.
 	DefaultGetLimit int
+
+	// KeepUnrouted says that the broker keeps what no consumer group accepts.
+	KeepUnrouted bool
 
 	// Realm and Region stand in the OCIDs of what is created; "": oc1, local.
 	Realm, Region string
@@ -94,6 +98,7 @@ func New(b *broker.Broker, o Options) *Service {
 		ocids:         ocids{realm: cmp.Or(o.Realm, "oc1"), region: cmp.Or(o.Region, "local"), entropy: o.Entropy},
 		deliveryCount: defaultDeliveryCount,
 		getLimit:      cmp.Or(o.DefaultGetLimit, defaultGetLimit),
+		keepUnrouted:  o.KeepUnrouted,
 		publicURL:     o.PublicURL,
 		observe:       o.Observe,
 		log:           o.Logger,

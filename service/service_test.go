@@ -97,25 +97,3 @@ func TestUpdateEntryForm(t *testing.T) {
 		t.Errorf("%+v, %v", u, err)
 	}
 }
-
-func TestConsumerGroupsAreNotBuilt(t *testing.T) {
-	s, ctx := formOnly(), t.Context()
-	list, err := s.ListConsumerGroups(ctx, ListConsumerGroupsRequest{LifecycleState: p("active")})
-	if err != nil || len(list.Items) != 0 || list.NextPage != "" {
-		t.Errorf("list: %+v, %v", list, err)
-	}
-	for _, bad := range []ListConsumerGroupsRequest{
-		{LifecycleState: p("asleep")}, {SortBy: p("size")}, {Limit: p(int32(0))}, {Page: p("next")},
-	} {
-		_, err := s.ListConsumerGroups(ctx, bad)
-		want(t, err, queue.InvalidParameter, "")
-	}
-	_, err = s.CreateConsumerGroup(ctx, CreateConsumerGroupRequest{})
-	want(t, err, queue.MethodNotImplemented, "consumer groups are not built yet")
-	_, err = s.GetConsumerGroup(ctx, GetConsumerGroupRequest{ConsumerGroupID: "g"})
-	want(t, err, queue.NotAuthorizedOrNotFound, "")
-	_, err = s.UpdateConsumerGroup(ctx, UpdateConsumerGroupRequest{ConsumerGroupID: "g"})
-	want(t, err, queue.NotAuthorizedOrNotFound, "")
-	_, err = s.DeleteConsumerGroup(ctx, DeleteConsumerGroupRequest{ConsumerGroupID: "g"})
-	want(t, err, queue.NotAuthorizedOrNotFound, "")
-}

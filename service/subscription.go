@@ -8,8 +8,7 @@ import (
 	"github.com/queued-mq/queued/queue"
 )
 
-// SubscribeRequest is a standing get from one channel of a queue or, with
-// "_dlq" behind the reference, from its dead letter queue.
+// SubscribeRequest is a standing get, from where GetMessagesRequest says.
 type SubscribeRequest struct {
 	QueueRef            string
 	VisibilityInSeconds *int32  // 1 to 43200; absent: the message's, else the queue's
@@ -28,7 +27,7 @@ type Subscription struct {
 // Subscribe checks form and rights of a standing get. A visibility of 0 is
 // refused, since it would give the same message again and again.
 func (s *Service) Subscribe(ctx context.Context, r SubscribeRequest) (sub *Subscription, err error) {
-	q, dead, err := s.find(ctx, r.QueueRef, mayConsume)
+	from, err := s.findSource(ctx, r.QueueRef, r.ConsumerGroupID, mayConsume)
 	if err != nil {
 		return nil, err
 	}
@@ -39,23 +38,32 @@ func (s *Service) Subscribe(ctx context.Context, r SubscribeRequest) (sub *Subsc
 	get, err := s.receive(&GetMessagesRequest{
 		VisibilityInSeconds: r.VisibilityInSeconds,
 		ChannelFilter:       r.ChannelFilter,
-		ConsumerGroupID:     r.ConsumerGroupID,
-	}, &q)
+	}, &from)
 	if err != nil {
 		return nil, err
 	}
-	get.Dead, get.Wait = dead, 24*time.Hour
-	return &Subscription{service: s, queue: q, get: get}, nil
+	get.Wait = 24 * time.Hour
+	u := &Subscription{service: s, queue: from.queue, get: get}
+	return u, u.Alive(ctx)
 }
 
 // QueueID is the OCID of the queue.
 func (u *Subscription) QueueID() queue.ID { return u.queue.ID }
 
-// Alive is nil while the queue is there, and else the error of Next. Who takes
-// nothing for a while asks here.
+// Alive is nil while the queue is there and its consumer group is enabled, and
+// else the error of Next. Who takes nothing for a while asks here.
 func (u *Subscription) Alive(ctx context.Context) error {
-	_, _, err := u.service.find(ctx, string(u.queue.ID), mayConsume)
-	return err
+	q, _, err := u.service.find(ctx, string(u.queue.ID), mayConsume)
+	if err != nil || !q.Has(queue.ConsumerGroups) || u.get.Group == queue.UnroutedGroup {
+		return err
+	}
+	switch g, ok := u.service.broker.LookupGroup(q.ID, string(u.get.Group)); {
+	case !ok || !g.Live():
+		return unknownGroup(string(u.get.Group))
+	case g.State != queue.Active:
+		return queue.Errorf(queue.IncorrectState, "the consumer group is disabled; enable it before its messages are taken")
+	}
+	return nil
 }
 
 // Next waits until there is a message and gives up to most of them, 1 and up,
@@ -63,8 +71,9 @@ func (u *Subscription) Alive(ctx context.Context) error {
 // one get: rates slow it down, and it waits where a get would be refused for
 // want of room (for leases on the disk, for one more waiter).
 //
-// Errors: NotAuthorizedOrNotFound when the queue is deleted, ServiceUnavailable
-// when the server stops, the error of ctx when that ends. What has been
+// Errors: NotAuthorizedOrNotFound when the queue or its consumer group is
+// deleted, IncorrectState when the group is disabled, ServiceUnavailable when the
+// server stops, the error of ctx when that ends. What has been
 // delivered then is taken back.
 func (u *Subscription) Next(ctx context.Context, most int, bytes int64) (messages []queue.Delivery, err error) {
 	s, began := u.service, time.Now()

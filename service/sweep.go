@@ -11,13 +11,16 @@ import (
 	"github.com/queued-mq/queued/queue"
 )
 
-// Sweep forgets what is kept for a time only: deleted queues after 24 h, work
-// requests after 7 days. One call is one bounded round; call it again and again
+// Sweep forgets what is kept for a time only: deleted queues and consumer
+// groups after 24 h, work requests after 7 days. One call is one bounded round; call it again and again
 // (a minute apart is plenty). Readers do not depend on it: what is past its
 // time is not shown even if it has not been swept yet.
 func (s *Service) Sweep(ctx context.Context) error {
 	if err := s.sweepQueues(ctx); err != nil {
 		return fmt.Errorf("sweep deleted queues: %w", err)
+	}
+	if err := s.sweepGroups(ctx); err != nil {
+		return fmt.Errorf("sweep deleted consumer groups: %w", err)
 	}
 	if err := s.sweepWork(ctx); err != nil {
 		return fmt.Errorf("sweep work requests: %w", err)
@@ -40,6 +43,25 @@ func (s *Service) sweepQueues(ctx context.Context) error {
 		}
 		for _, id := range ids {
 			s.rates.Forget(s.number(id))
+		}
+	}
+	return nil
+}
+
+// sweepGroups forgets deleted groups of queues that live; the others go with
+// their queues.
+func (s *Service) sweepGroups(ctx context.Context) error {
+	now := s.broker.Now()
+	old := slices.DeleteFunc(s.broker.Groups(), func(g queue.ConsumerGroup) bool { return !forgottenGroup(&g, now) })
+	for some := range slices.Chunk(old, sweepStep) {
+		err := s.broker.Admin(ctx, func(tx *broker.Tx) error {
+			for _, g := range some {
+				tx.DropGroup(g.ID)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 type UpdateMessageRequest struct {
 	QueueRef            string
 	Receipt             queue.Receipt
-	VisibilityInSeconds *int32 // mandatory, 0 to 43200
-	ConsumerGroupID     *string
+	VisibilityInSeconds *int32  // mandatory, 0 to 43200
+	ConsumerGroupID     *string // as of DeleteMessage
 }
 
 // UpdateMessageResponse is the message's id and when it becomes visible. The
@@ -29,7 +29,7 @@ type UpdateMessageResponse struct {
 func (s *Service) UpdateMessage(ctx context.Context, r UpdateMessageRequest) (resp UpdateMessageResponse, err error) {
 	defer s.done(ctx, "UpdateMessage", time.Now(), &err)
 
-	id, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "UpdateMessage")
+	from, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "UpdateMessage")
 	if err != nil {
 		return resp, err
 	}
@@ -38,7 +38,7 @@ func (s *Service) UpdateMessage(ctx context.Context, r UpdateMessageRequest) (re
 	if err != nil {
 		return resp, err
 	}
-	results, err := s.broker.Update(ctx, id, queue.AnyGroup, []broker.VisibilityUpdate{update})
+	results, err := s.broker.Update(ctx, from.queue.ID, from.group, []broker.VisibilityUpdate{update})
 	if err != nil {
 		return resp, err
 	}
@@ -51,8 +51,8 @@ func (s *Service) UpdateMessage(ctx context.Context, r UpdateMessageRequest) (re
 type VisibilityResult = broker.VisibilityResult
 
 // StartUpdateMessages is UpdateMessages for a stream, with a number of entries
-// that is the caller's to bound. See StartPutMessages for then, and for when it
-// waits. The error of an entry is in the results, of the request whole in the
+// that is the caller's to bound, whichever consumer group they are of. See
+// StartPutMessages for then, and for when it waits. The error of an entry is in the results, of the request whole in the
 // last one.
 func (s *Service) StartUpdateMessages(ctx context.Context, ref string, entries []UpdateMessagesEntry, then func([]VisibilityResult, error)) {
 	began, operation := time.Now(), "UpdateMessages"
@@ -93,18 +93,19 @@ func (s *Service) settleSoon(ctx context.Context, ref, operation string) (queue.
 	return q.ID, patiently(ctx, func() error { return s.rates.Request(number, operation, time.Now()) })
 }
 
-// settle finds the live queue of an update or a delete and counts the request.
-// The queue and its dead letter queue are the same here: the receipt knows in
-// which of them its message is.
-func (s *Service) settle(ctx context.Context, ref string, group *string, operation string) (queue.ID, error) {
-	q, _, err := s.find(ctx, ref, mayConsume)
+// settle finds the live queue of an update or a delete, and the consumer group
+// that its receipts must be of, and counts the request. The queue and its dead
+// letter queue are the same here: the receipt knows in which of them its message
+// is.
+func (s *Service) settle(ctx context.Context, text string, group *string, operation string) (source, error) {
+	q, ref, err := s.find(ctx, text, mayConsume)
 	if err != nil {
-		return "", err
+		return source{}, err
 	}
 	if err := s.rates.Request(s.number(q.ID), operation, time.Now()); err != nil {
-		return "", err
+		return source{}, err
 	}
-	return q.ID, noGroup(group)
+	return s.source(q, ref, group)
 }
 
 // read checks the form of one update.
@@ -125,7 +126,7 @@ func (e *UpdateMessagesEntry) read() (u broker.VisibilityUpdate, err error) {
 type UpdateMessagesRequest struct {
 	QueueRef        string
 	Entries         []UpdateMessagesEntry // mandatory; nil is absent
-	ConsumerGroupID *string
+	ConsumerGroupID *string               // as of DeleteMessage
 }
 
 // UpdateMessagesEntry is one message to update. What is missing or wrong in it
@@ -159,7 +160,7 @@ type UpdateMessagesResult struct {
 func (s *Service) UpdateMessages(ctx context.Context, r UpdateMessagesRequest) (resp UpdateMessagesResponse, err error) {
 	defer s.done(ctx, "UpdateMessages", time.Now(), &err)
 
-	id, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "UpdateMessages")
+	from, err := s.settle(ctx, r.QueueRef, r.ConsumerGroupID, "UpdateMessages")
 	if err != nil {
 		return resp, err
 	}
@@ -172,7 +173,7 @@ func (s *Service) UpdateMessages(ctx context.Context, r UpdateMessagesRequest) (
 			updates[i].Err = err
 		}
 	}
-	results, err := s.broker.Update(ctx, id, queue.AnyGroup, updates)
+	results, err := s.broker.Update(ctx, from.queue.ID, from.group, updates)
 	if err != nil {
 		return resp, err
 	}

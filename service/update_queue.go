@@ -35,7 +35,7 @@ type WorkRequestResponse struct {
 func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (resp WorkRequestResponse, err error) {
 	defer s.done(ctx, "UpdateQueue", time.Now(), &err)
 
-	capabilities, err := readCapabilities(r.Capabilities)
+	wanted, err := s.readCapabilities(r.Capabilities)
 	if err != nil {
 		return resp, err
 	}
@@ -49,13 +49,14 @@ func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (resp W
 		ifMatch:   r.IfMatch,
 		noDead:    "it has no settings of its own; update the queue",
 		action:    queue.ActionUpdated,
-		run: func(tx *broker.Tx, q queue.Queue) (queue.Queue, string, error) {
+		run: func(tx *broker.Tx, q queue.Queue) (changed, error) {
 			r.set(&q)
-			addCapabilities(&q, capabilities)
 			if err := q.Validate(); err != nil {
-				return q, "", err
+				return changed{}, err
 			}
-			return put(tx, q), "queue updated", nil
+			groups := wanted.add(&q)
+			q = put(tx, q)
+			return changed{queue: q, made: putPrimary(tx, &q, groups), did: "queue updated"}, nil
 		},
 	})
 }

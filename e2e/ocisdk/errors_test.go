@@ -257,6 +257,16 @@ func TestErrors(t *testing.T) {
 		{"unknown purge type", 400, "InvalidParameter", "purgeType must be one of NORMAL, DLQ, BOTH", func(s *stage) error {
 			return s.send("POST", "/queues/Q/actions/purge", `{"purgeType":"ALL"}`)
 		}},
+		{"new group without the capability", 400, "InvalidParameter", "CONSUMER_GROUPS", func(s *stage) error {
+			_, err := s.admin.CreateConsumerGroup(s.ctx(), queue.CreateConsumerGroupRequest{CreateConsumerGroupDetails: queue.CreateConsumerGroupDetails{
+				DisplayName: new("g"), QueueId: &s.queue}})
+			return err
+		}},
+		{"new group of no queue", 400, "RelatedResourceNotAuthorizedOrNotFound", "queueId", func(s *stage) error {
+			_, err := s.admin.CreateConsumerGroup(s.ctx(), queue.CreateConsumerGroupRequest{CreateConsumerGroupDetails: queue.CreateConsumerGroupDetails{
+				DisplayName: new("g"), QueueId: new("ocid1.queue.oc1.local.none")}})
+			return err
+		}},
 		{"group without the capability", 400, "InvalidParameter", "CONSUMER_GROUPS", func(s *stage) error {
 			return s.getting(func(r *queue.GetMessagesRequest) { r.ConsumerGroupId = new("g") })
 		}},
@@ -336,15 +346,6 @@ func TestErrors(t *testing.T) {
 		}},
 		{"body too large", 413, "PayloadTooLarge", "limits.request-bytes", func(s *stage) error {
 			return s.putting(text(strings.Repeat("x", 8*mib)))
-		}},
-
-		{"capability that is not built", 501, "MethodNotImplemented", "CONSUMER_GROUPS", func(s *stage) error {
-			return s.creating(queue.CreateQueueDetails{Capabilities: []queue.CapabilityDetails{queue.ConsumerGroupsCapabilityDetails{}}})
-		}},
-		{"group", 501, "MethodNotImplemented", "consumer groups", func(s *stage) error {
-			_, err := s.admin.CreateConsumerGroup(s.ctx(), queue.CreateConsumerGroupRequest{CreateConsumerGroupDetails: queue.CreateConsumerGroupDetails{
-				DisplayName: new("g"), QueueId: &s.queue}})
-			return err
 		}},
 	})
 

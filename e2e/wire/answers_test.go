@@ -38,7 +38,7 @@ func TestHeaders(t *testing.T) {
 		{202, "POST", "/queues/x/actions/purge", `{"purgeType":"BOTH"}`, "opc-work-request-id"},
 		{202, "DELETE", "/queues/x", "", "opc-work-request-id"},
 		{200, "GET", "/consumerGroups", "", ""},
-		{501, "POST", "/consumerGroups", `{"displayName":"g","queueId":"orders"}`, ""},
+		{400, "POST", "/consumerGroups", `{"displayName":"g","queueId":"orders"}`, ""},
 		{404, "GET", "/consumerGroups/g", "", ""},
 		{404, "PUT", "/consumerGroups/g", `{}`, ""},
 		{404, "DELETE", "/consumerGroups/g", "", ""},
