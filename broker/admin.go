@@ -212,7 +212,7 @@ func (b *Broker) queueOfToken(scope string) *queueState {
 func (b *Broker) addQueue(q *store.Queue) *queueState {
 	s := &queueState{number: q.Number, q: q.Queue, channels: make(map[string]int)}
 	s.groups = []*consumers{newConsumers(s, 0, q.DeadThrough, &b.waiting)}
-	s.last = q.LastGroup
+	s.last, s.shared.through = q.LastGroup, q.SharedThrough
 	b.addGroups(s, q.Groups)
 	b.queues[q.Number] = s
 	b.byID[q.ID] = s

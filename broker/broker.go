@@ -29,6 +29,8 @@ type Options struct {
 	LeaseFloor   int64 // and below which new leases are refused too; 0: half of it
 	BallastBytes int64 // given to the store, to make the ballast again when there is room
 
+	KeepUnrouted bool // what no consumer group accepts is kept until its retention is over
+
 	DeadLanes int // channels of dead letter queues in memory; 0: 10,000. The rest is read when asked for
 
 	Wall    func() time.Time // the wall clock; nil: time.Now
@@ -73,7 +75,9 @@ type Broker struct {
 
 	random   *rand.Rand
 	draining bool
-	checked  bool
+
+	keepUnrouted bool
+	checked      bool
 
 	holding           bool
 	holdTo, holdUntil queue.Instant
@@ -156,6 +160,8 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 		random:  rand.New(o.Random),
 		checked: o.Checked,
 
+		keepUnrouted: o.KeepUnrouted,
+
 		mostDeadLanes: o.DeadLanes,
 
 		lapser:  newAlarm(),
@@ -204,12 +210,14 @@ func (b *Broker) load(o Options) error {
 		stats := row.Stats()
 		side := c.stats(row.Key.Dead)
 		*side = side.Plus(stats)
-		b.bytes += stats.Bytes
+		c.queue.stored += stats.Bytes - row.Shared
+		c.queue.shared.held += row.Shared
 		if row.Key.Dead && b.deadLanes >= b.mostDeadLanes && row.InFlight == 0 &&
 			c.lanes[c.key(false, row.Key.Channel)] == nil { // those come first
 			c.dormant++
 			b.dormant++
 			c.dormantStats = c.dormantStats.Plus(stats)
+			c.dormantShare += row.Shared
 			return nil
 		}
 		l := newLane(b.windows.each, c, row)
@@ -221,6 +229,18 @@ func (b *Broker) load(o Options) error {
 	})
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)
+	}
+	err = b.store.Shared(func(row store.Shared) {
+		if q := b.queues[row.Queue]; q != nil {
+			q.shared.bytes += row.Bytes
+			q.stored += row.Bytes
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("open broker: %w", err)
+	}
+	for _, q := range b.queues {
+		b.bytes += q.stored
 	}
 	err = b.store.Leases(func(id store.LaneID, row store.Lease) error {
 		l := b.lanes[id]

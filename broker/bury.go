@@ -114,8 +114,10 @@ func (g *group) moveToDead(x burial, m store.Message) {
 	g.effect(store.Effect{Kind: store.Bury, From: from, Lane: l.row.ID, Entry: e, Message: row, To: to.row.ID, ToEntry: dead})
 	g.size(l, &e, -1)
 	g.size(to, &dead, 1)
-	g.b.bodies.remove(e.ID)
-	g.b.bodies.add(dead.ID, row)
+	if !e.Shared { // else the others go on with the body
+		g.b.bodies.remove(e.ID)
+		g.b.bodies.add(dead.ID, row)
+	}
 	g.addReturned(to, dead)
 	g.b.keeper.wants(dead.ExpireAfter)
 	q.events[evDeadLettered]++

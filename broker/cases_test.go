@@ -192,7 +192,7 @@ func TestFC13HeadByCursor(t *testing.T) {
 		x.close()
 		x.o.WindowSize = 64
 		x.open()
-		hot, cold := filter("hot"), filter("cold")
+		hot, cold := only("hot"), only("cold")
 		bodies := make([]string, 20)
 		fill := func() {
 			for range 200 {
@@ -335,7 +335,7 @@ func TestFC21WallJumps(t *testing.T) {
 						{Channel: "b", Delay: 30 * time.Second}, {Channel: "c", Retention: 120 * time.Second}}}); err != nil {
 						t.Fatal(err)
 					}
-					a := x.get(ReceiveRequest{Queue: id, Filter: filter("a"), Visibility: 20 * time.Second})
+					a := x.get(ReceiveRequest{Queue: id, Filter: only("a"), Visibility: 20 * time.Second})
 					if len(a) != 1 {
 						t.Fatalf("got %d", len(a))
 					}
@@ -343,7 +343,7 @@ func TestFC21WallJumps(t *testing.T) {
 					// later, which is its documented way back.
 					next := func(channel string, after time.Duration) queue.Delivery {
 						t.Helper()
-						got := x.get(ReceiveRequest{Queue: id, Filter: filter(channel), Limit: 1, Visibility: time.Hour, Wait: 100 * time.Second})
+						got := x.get(ReceiveRequest{Queue: id, Filter: only(channel), Limit: 1, Visibility: time.Hour, Wait: 100 * time.Second})
 						if len(got) != 1 {
 							t.Fatalf("channel %s gave %d", channel, len(got))
 						}
@@ -353,9 +353,9 @@ func TestFC21WallJumps(t *testing.T) {
 					x.deleteAll(id, []queue.Delivery{next("a", 20*time.Second)})
 					x.deleteAll(id, []queue.Delivery{next("b", 30*time.Second)})
 					x.put(id, "d", "D")
-					x.deleteAll(id, x.get(ReceiveRequest{Queue: id, Filter: filter("d"), Visibility: time.Minute}))
+					x.deleteAll(id, x.get(ReceiveRequest{Queue: id, Filter: only("d"), Visibility: time.Minute}))
 					time.Sleep(time.Minute - time.Since(began)%time.Minute)
-					if c := x.get(ReceiveRequest{Queue: id, Filter: filter("c"), Limit: 1, Visibility: 0}); len(c) != 1 {
+					if c := x.get(ReceiveRequest{Queue: id, Filter: only("c"), Limit: 1, Visibility: 0}); len(c) != 1 {
 						t.Error("C is gone early")
 					}
 				}
@@ -381,14 +381,14 @@ func TestFC21WallJumpsAcrossRestart(t *testing.T) {
 					{Channel: "b", Delay: 30 * time.Second}}}); err != nil {
 					t.Fatal(err)
 				}
-				x.get(ReceiveRequest{Queue: id, Filter: filter("a"), Visibility: 20 * time.Second})
+				x.get(ReceiveRequest{Queue: id, Filter: only("a"), Visibility: 20 * time.Second})
 				x.close()
 				w.jump(by)
 				x.open()
 				opened := time.Now()
 				var later []queue.Published
 				for _, channel := range []string{"a", "b"} {
-					got := x.get(ReceiveRequest{Queue: id, Filter: filter(channel), Limit: 1, Visibility: time.Hour, Wait: 50 * time.Second})
+					got := x.get(ReceiveRequest{Queue: id, Filter: only(channel), Limit: 1, Visibility: time.Hour, Wait: 50 * time.Second})
 					if len(got) != 1 {
 						t.Fatalf("channel %s gave %d", channel, len(got))
 					}
@@ -411,7 +411,7 @@ func TestFC21WallJumpsAcrossRestart(t *testing.T) {
 func BenchmarkFC13Head(b *testing.B) {
 	br, id := onDisk(b)
 	x := &bench{t: b, b: br}
-	hot := filter("hot")
+	hot := only("hot")
 	churn := func(n int) {
 		for range n / 200 {
 			m := make([]queue.NewMessage, 200)
@@ -433,7 +433,7 @@ func BenchmarkFC13Head(b *testing.B) {
 			var times []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				got, err := br.Receive(b.Context(), ReceiveRequest{Queue: id, Filter: filter(channel), Limit: 1, Visibility: time.Hour})
+				got, err := br.Receive(b.Context(), ReceiveRequest{Queue: id, Filter: only(channel), Limit: 1, Visibility: time.Hour})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/queued-mq/queued/filter"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
 )
@@ -40,7 +41,10 @@ func (q *queueState) find(id queue.ID) *consumers {
 
 // row is the queue as it is stored.
 func (q *queueState) row() store.Queue {
-	r := store.Queue{Number: q.number, DeadThrough: q.primary().deadThrough, Queue: q.q, LastGroup: q.last}
+	r := store.Queue{
+		Number: q.number, DeadThrough: q.primary().deadThrough, Queue: q.q,
+		LastGroup: q.last, SharedThrough: q.shared.through,
+	}
 	for _, c := range q.groups {
 		switch {
 		case c.number == unrouted || c.group.ID == "":
@@ -86,7 +90,19 @@ func (q *queueState) add(c *consumers) {
 }
 
 // set gives a group its settings.
-func (c *consumers) set(g queue.ConsumerGroup) { c.group = g }
+func (c *consumers) set(g queue.ConsumerGroup) {
+	f, err := filter.Parse(g.Filter)
+	if err != nil {
+		panic(fmt.Sprintf("the filter of consumer group %s: %v", g.ID, err))
+	}
+	c.group, c.filter = g, f
+}
+
+// accepts reports whether a message that is published now is one for the
+// group.
+func (c *consumers) accepts(m *queue.NewMessage) bool {
+	return c.number != unrouted && c.group.State != queue.Inactive && c.filter.Match(m.Properties)
+}
 
 // Group is the consumer group of that id, deleted ones included while they are
 // kept.

@@ -3,6 +3,7 @@ package broker
 import (
 	"sync/atomic"
 
+	"github.com/queued-mq/queued/filter"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
 )
@@ -14,6 +15,10 @@ type queueState struct {
 	groups []*consumers          // the primary one first; a queue without consumer groups has that alone
 	gone   []queue.ConsumerGroup // deleted ones, while they are kept
 	last   uint32                // highest number of a group given out
+
+	// Octets on disk, those that several groups have counted once.
+	stored int64
+	shared sharing
 
 	channels map[string]int // named channels that are in use, and how many groups have messages there
 	tokens   int64          // retry tokens of publishes
@@ -27,6 +32,7 @@ type queueState struct {
 
 	// guarded by Broker.shown
 	shownQueue  queue.Queue
+	shownStored int64
 	shownFull   int64
 	shownLanes  map[store.LaneKey]*lane
 	shownGroups []*consumers
@@ -39,6 +45,7 @@ type consumers struct {
 	queue  *queueState
 	number uint32              // in its queue; 0: the primary group
 	group  queue.ConsumerGroup // zero for that of a queue without consumer groups
+	filter filter.Filter
 
 	lanes map[store.LaneKey]*lane
 	ready [2][]*lane // lanes with something takeable; [1]: dead ones
@@ -48,6 +55,7 @@ type consumers struct {
 
 	dormant      int // dead lanes that are not in memory
 	dormantStats queue.Stats
+	dormantShare int64        // of its octets: those that are in b rows
 	deadThrough  store.LaneID // dormant lanes up to this number were purged
 	searching    int          // searches for dormant lanes under way
 	searchedTo   string
@@ -87,19 +95,14 @@ func (q *queueState) inFlight() (n int64) {
 	return n
 }
 
-func (q *queueState) bytes() (n int64) {
+// behind reports whether messages wait to be taken by a group that may.
+func (q *queueState) behind() bool {
 	for _, c := range q.groups {
-		n += c.main.Bytes + c.dead.Bytes
+		if c.main.Visible > 0 && c.number != unrouted && c.group.State != queue.Inactive {
+			return true
+		}
 	}
-	return n
-}
-
-// visible is how many messages wait to be taken, by any group.
-func (q *queueState) visible() (n int64) {
-	for _, c := range q.groups {
-		n += c.main.Visible
-	}
-	return n
+	return false
 }
 
 // key names a lane of the group.

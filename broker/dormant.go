@@ -71,6 +71,7 @@ func (g *group) wake(c *consumers, row store.Lane) *lane {
 	c.dormant--
 	g.b.dormant--
 	c.dormantStats = c.dormantStats.Plus(negative(row.Stats()))
+	c.dormantShare -= row.Shared
 	g.touch(l)
 	c.setReady(l)
 	return l
@@ -103,6 +104,7 @@ func (g *group) putToSleep() {
 		c.dormant++
 		b.dormant++
 		c.dormantStats = c.dormantStats.Plus(l.row.Stats())
+		c.dormantShare += l.row.Shared
 		g.slept = append(g.slept, l)
 		g.touchQueue(c.queue)
 	}
@@ -172,10 +174,13 @@ func (g *group) purgeDormant(c *consumers) int64 {
 	}
 	n := c.dormantStats.Visible + c.dormantStats.InFlight
 	c.deadThrough = g.b.state.Lane
-	g.b.bytes -= c.dormantStats.Bytes
+	own := c.dormantStats.Bytes - c.dormantShare
+	g.b.bytes -= own
+	c.queue.stored -= own
+	c.queue.shared.held -= c.dormantShare
 	g.b.dormant -= c.dormant
 	c.dead = c.dead.Plus(negative(c.dormantStats))
-	c.dormant, c.dormantStats = 0, queue.Stats{}
+	c.dormant, c.dormantStats, c.dormantShare = 0, queue.Stats{}, 0
 	c.queue.events[evPurged] += n
 	g.cs.Queues = append(g.cs.Queues, c.queue.row())
 	g.touchQueue(c.queue)

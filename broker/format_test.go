@@ -149,6 +149,19 @@ func archived(t *testing.T) *testdisk.Disk {
 	x.put(plain, "", "one", "two")
 	get(plain, 1, false, time.Second)
 
+	grouped := x.queue("with consumer groups", nil)
+	groups := x.groups(grouped, "", `:kind = "order"`, `:kind`)
+	for _, kind := range []string{"order", "order", "bill", ""} {
+		m := message("eu", "a "+kind)
+		if kind != "" {
+			m.Properties = []queue.Property{{Name: "kind", Value: kind}}
+		}
+		publish(PublishRequest{Queue: grouped, Messages: []queue.NewMessage{m}})
+	}
+	if got := x.get(ReceiveRequest{Queue: grouped, Group: groups[1], Limit: 1, Visibility: long}); len(got) != 1 {
+		t.Fatalf("got %d", len(got))
+	}
+
 	leaving, purged := x.queue("deleted", nil), x.queue("purged", nil)
 	for _, id := range []queue.ID{leaving, purged} {
 		x.put(id, "", "never seen", "never seen")
@@ -174,6 +187,7 @@ func archived(t *testing.T) *testdisk.Disk {
 		tx.PutQueue(q)
 		tx.DropQueue(gone)
 		tx.Purge(purged, "", queue.PurgeBoth, nil)
+		tx.Purge(grouped, groups[2], queue.PurgeBoth, nil)
 		tx.PutWorkRequest(work("done", queue.Succeeded, 100, tx.Now()-1))
 		tx.PutWorkRequest(work("under-way", queue.InProgress, 50, tx.Now()))
 		tx.PutRetryToken("create", "token-2", []byte("answer"))
@@ -194,7 +208,7 @@ func archived(t *testing.T) *testdisk.Disk {
 		if err := errors.Join(err, s.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if len(load.Removals) == 4 {
+		if len(load.Removals) == 5 {
 			return c
 		}
 	}
@@ -304,6 +318,28 @@ func testFormat(t *testing.T, format int, restored bool) {
 	}
 }
 
+// places are where a queue has messages: each group, and its dead letters.
+func places(x *bench, id queue.ID) (out []struct {
+	group queue.ID
+	dead  bool
+}) {
+	groups := []queue.ID{""}
+	for _, g := range x.b.Groups() {
+		if g.QueueID == id && !g.Primary() {
+			groups = append(groups, g.ID)
+		}
+	}
+	for _, g := range groups {
+		for _, dead := range []bool{false, true} {
+			out = append(out, struct {
+				group queue.ID
+				dead  bool
+			}{g, dead})
+		}
+	}
+	return out
+}
+
 // drained takes everything out of the store in "data": what is visible, and
 // what leases and delays hide.
 func drained(t *testing.T, disk *testdisk.Disk) (out []string) {
@@ -313,6 +349,12 @@ func drained(t *testing.T, disk *testdisk.Disk) (out []string) {
 	queues := func(what string) {
 		for _, q := range x.b.Queues() {
 			say("%s: queue %q %s: %s", what, q.DisplayName, q.State, x.stats(q.ID))
+			for _, from := range places(x, q.ID) {
+				if from.group != "" && !from.dead {
+					m, d := x.b.Stats(q.ID, from.group, nil)
+					say("%s: group %s: %+v, dead %+v", what, from.group, m, d)
+				}
+			}
 		}
 	}
 	time.Sleep(time.Second) // what has lapsed meanwhile is back
@@ -323,16 +365,21 @@ func drained(t *testing.T, disk *testdisk.Disk) (out []string) {
 			if q.State != queue.Active {
 				continue
 			}
-			for _, dead := range []bool{false, true} {
+			for _, from := range places(x, q.ID) {
 				var lines []string
+				group, dead := from.group, from.dead
+				name := q.DisplayName
+				if group != "" {
+					name += " / " + string(group)
+				}
 				for {
-					got := x.get(ReceiveRequest{Queue: q.ID, Dead: dead, Visibility: time.Hour})
+					got := x.get(ReceiveRequest{Queue: q.ID, Group: group, Dead: dead, Visibility: time.Hour})
 					if len(got) == 0 {
 						break
 					}
 					for _, m := range got {
 						line := fmt.Sprintf("after %v: %q dead %v: id %d channel %q delivery %d body %q type %q properties %q created %s expires %s",
-							after, q.DisplayName, dead, m.ID, m.Channel, m.DeliveryCount, m.Body, m.ContentType, m.Properties, m.CreatedAt, m.ExpireAfter)
+							after, name, dead, m.ID, m.Channel, m.DeliveryCount, m.Body, m.ContentType, m.Properties, m.CreatedAt, m.ExpireAfter)
 						if m.DeadLetter != nil {
 							line += fmt.Sprintf(" dead letter %+v", *m.DeadLetter)
 						}

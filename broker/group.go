@@ -24,6 +24,10 @@ type group struct {
 	// means gone.
 	rows map[rowID]*store.Entry
 
+	holders    map[queue.MessageID]uint32 // lanes that have a body, of those that changed
+	sharedRows []sharedRow
+	into       []*lane // scratch of put
+
 	changes  int // effects and other changes so far
 	catalog  bool
 	finished []*request
@@ -47,6 +51,9 @@ func (g *group) reset() {
 	g.slept = g.slept[:0]
 	g.lanes, g.queues, g.finished, g.after = g.lanes[:0], g.queues[:0], g.finished[:0], g.after[:0]
 	clear(g.rows)
+	clear(g.holders)
+	clear(g.sharedRows)
+	g.sharedRows = g.sharedRows[:0]
 	g.changes, g.catalog = 0, false
 }
 
@@ -172,9 +179,16 @@ func (g *group) feed() {
 
 // size changes what a lane and its queue hold.
 func (g *group) size(l *lane, e *store.Entry, n int64) {
-	l.row.Bytes += n * int64(e.Size)
-	l.of.stats(l.dead()).Bytes += n * int64(e.Size)
-	g.b.bytes += n * int64(e.Size)
+	octets := n * int64(e.Size)
+	l.row.Bytes += octets
+	l.of.stats(l.dead()).Bytes += octets
+	if q := l.of.queue; e.Shared {
+		l.row.Shared += octets
+		q.shared.held += octets
+	} else {
+		q.stored += octets
+		g.b.bytes += octets
+	}
 	if e.Indexed {
 		l.row.Indexed += n
 	}
@@ -298,7 +312,11 @@ func (g *group) drop(l *lane, from store.Row, e store.Entry, at queue.Instant) {
 	g.touch(l)
 	g.effect(store.Effect{Kind: store.Drop, From: from, Lane: l.row.ID, Entry: e, At: at})
 	g.size(l, &e, -1)
-	g.b.bodies.remove(e.ID)
+	if e.Shared {
+		g.unshare(l, &e)
+	} else {
+		g.b.bodies.remove(e.ID)
+	}
 	if from == store.Leased || l.of.queue.inFlight() > 0 {
 		g.serve(l.of.queue) // room under the in-flight limit
 	}
@@ -333,14 +351,17 @@ func (g *group) purge(l *lane) int64 {
 	g.b.inFlight -= s.InFlight
 	g.feed()
 	g.serve(l.of.queue)
-	g.b.bytes -= s.Bytes
+	own := s.Bytes - l.row.Shared
+	g.b.bytes -= own
+	l.of.queue.stored -= own
+	l.of.queue.shared.held -= l.row.Shared
 	all := l.of.stats(l.dead())
 	*all = all.Plus(queue.Stats{Visible: -s.Visible, InFlight: -s.InFlight, Delayed: -s.Delayed, Bytes: -s.Bytes})
 	l.of.queue.events[evPurged] += n
 	g.cs.GoneLanes = append(g.cs.GoneLanes, store.Lane{ID: l.row.ID, Key: l.row.Key})
 	g.cs.Removals = append(g.cs.Removals, l.row.ID)
 	g.b.unlink(l)
-	id, walk := l.row.ID, l.row.Delayed+l.row.Indexed > 0
+	id, walk := l.row.ID, l.row.Delayed+l.row.Indexed > 0 || l.of.queue.last > 0
 	g.after = append(g.after, func() { g.b.remover.add(removal{lane: id, walk: walk}) })
 	return n
 }
@@ -370,8 +391,9 @@ func (g *group) close() {
 		g.cs.Lanes = append(g.cs.Lanes, l.row)
 	}
 	for _, q := range g.queues {
-		q.pace.set(q.visible() > 0)
+		q.pace.set(q.behind())
 	}
+	g.closeShared()
 	g.b.windows.shrink(g.b.lanes)
 	g.putToSleep()
 	if g.b.checked {
@@ -386,7 +408,7 @@ func (g *group) check() {
 			continue
 		}
 		r := &l.row
-		if r.Fresh < 0 || r.Returned < 0 || r.InFlight < 0 || r.Delayed < 0 || r.Bytes < 0 || r.Indexed < 0 {
+		if r.Fresh < 0 || r.Returned < 0 || r.InFlight < 0 || r.Delayed < 0 || r.Bytes < 0 || r.Indexed < 0 || r.Shared < 0 || r.Shared > r.Bytes {
 			panic(fmt.Sprintf("a counter of lane %d fell below zero: %+v", r.ID, *r))
 		}
 		if int64(len(l.leases)) != r.InFlight {

@@ -68,7 +68,7 @@ func TestHistory(t *testing.T) {
 		return func(random *rand.Rand) {
 			got, _ := r.receive(ctx, ReceiveRequest{Dead: dead, Limit: 1 + random.IntN(5),
 				Visibility: time.Duration(30+random.IntN(150)) * time.Millisecond, Wait: time.Duration(random.IntN(50)) * time.Millisecond,
-				Filter: filter([]string{"", "", "a", "*", "b*"}[random.IntN(5)])}, history.Unanswered)
+				Filter: only([]string{"", "", "a", "*", "b*"}[random.IntN(5)])}, history.Unanswered)
 			for _, d := range got {
 				switch n := random.IntN(10); {
 				case n < 5:
@@ -85,7 +85,7 @@ func TestHistory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(3000))*time.Microsecond)
 		defer cancel()
 		if got, err := r.receive(ctx, ReceiveRequest{Limit: 3, Visibility: time.Hour, Wait: 20 * time.Millisecond,
-			Filter: filter([]string{"a", "c"}[random.IntN(2)])}, history.TakenBack); err == nil {
+			Filter: only([]string{"a", "c"}[random.IntN(2)])}, history.TakenBack); err == nil {
 			r.undeliver(receiptsOf(got)...)
 		}
 	})

@@ -322,7 +322,7 @@ func (b *Broker) group() {
 		}
 	}
 	g.mustNot(g.close)
-	if !g.cs.Empty() {
+	if !g.cs.Empty() || b.state.Message > g.cs.State.Message { // an id that was given out is never given again
 		b.state.Position++
 		g.cs.State = b.state
 		b.commit(g)

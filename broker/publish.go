@@ -169,7 +169,7 @@ func (p *publish) each(g *group) {
 // changes nothing.
 func (p *publish) check(g *group, messages []queue.NewMessage, size int64) error {
 	b, q := g.b, p.q
-	if err := b.limits.CheckQueueBytes(q.bytes(), size); err != nil {
+	if err := b.limits.CheckQueueBytes(q.stored, size); err != nil {
 		return err
 	}
 	if err := b.limits.CheckTenancyBytes(b.bytes, size); err != nil {
@@ -206,18 +206,21 @@ func (p *publish) checkChannel(g *group, channel string, add int64, created *int
 	if channel == "" {
 		return nil // the limits of channels are not those of the queue
 	}
-	q, have := p.q, int64(0)
-	c := q.primary()
-	if l := c.lanes[c.key(false, channel)]; l != nil {
-		have = l.row.Bytes
-	} else {
+	q := p.q
+	if q.channels[channel] == 0 {
 		if err := g.b.limits.CheckChannels(len(q.channels) + *created); err != nil {
 			return err
 		}
 		*created++
 	}
-	if l := g.known(c, true, channel); l != nil {
-		have += l.row.Bytes
+	have := g.sharedIn(q, channel)
+	for _, c := range q.groups {
+		if l := c.lanes[c.key(false, channel)]; l != nil {
+			have += l.row.Bytes - l.row.Shared
+		}
+		if l := g.known(c, true, channel); l != nil {
+			have += l.row.Bytes - l.row.Shared
+		}
 	}
 	return g.b.limits.CheckChannelBytes(have, add, q.q.ChannelConsumptionLimit)
 }
@@ -239,18 +242,17 @@ func (p *publish) again(g *group, scope string) (done bool, err error) {
 	return true, nil
 }
 
-// put adds one message to the queue.
+// put adds one message to the queue: to every group that accepts it.
 func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
 	b := g.b
-	l := g.lane(q.primary(), false, n.Channel)
-	g.touch(l)
+	to := g.route(q, n) // before there is a new id: a new lane begins behind the last
 	b.state.Message++
 	id := b.state.Message
 	retention := n.Retention
 	if retention == 0 {
 		retention = q.q.Retention
 	}
-	m := &store.Message{
+	m := store.Message{
 		Message:     n.Message,
 		CreatedAt:   g.now,
 		ExpireAfter: g.now.Add(retention),
@@ -259,6 +261,45 @@ func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
 	if n.Delay > 0 {
 		m.DueAt = g.now.Add(n.Delay)
 	}
+	size := uint32(min(n.Size(), math.MaxUint32))
+	if m.Shared = len(to) > 1; m.Shared {
+		g.share(q, n.Channel, id, &n.Message, int64(size), len(to))
+	}
+	for _, l := range to {
+		g.enter(l, id, m, size)
+	}
+	return queue.Published{ID: id, ExpireAfter: m.ExpireAfter}
+}
+
+// route is the lanes that get a message: those of the groups that accept it, or
+// that of what none does, if the server keeps it; else there is none, and the
+// message is gone. It is valid until the next call.
+func (g *group) route(q *queueState, n *queue.NewMessage) []*lane {
+	g.into = g.into[:0]
+	if len(q.groups) == 1 { // no consumer groups
+		g.into = append(g.into, g.lane(q.primary(), false, n.Channel))
+		return g.into
+	}
+	for _, c := range q.groups {
+		if c.accepts(n) {
+			g.into = append(g.into, g.lane(c, false, n.Channel))
+		}
+	}
+	if len(g.into) > 0 {
+		return g.into
+	}
+	g.touchQueue(q)
+	q.events[evUnrouted]++
+	if g.b.keepUnrouted {
+		g.into = append(g.into, g.lane(q.numbered(unrouted), false, n.Channel))
+	}
+	return g.into
+}
+
+// enter puts a message into one lane.
+func (g *group) enter(l *lane, id queue.MessageID, n store.Message, size uint32) {
+	b, m := g.b, &n
+	g.touch(l)
 	// In the order of the ids, a look at the oldest finds what expires; what
 	// breaks that order has a row of its own.
 	if m.ExpireAfter >= l.row.LastAfter {
@@ -272,8 +313,7 @@ func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
 		b.keeper.wants(m.ExpireAfter)
 	}
 	e := store.Entry{
-		ID: id, ExpireAfter: m.ExpireAfter, Visibility: m.Visibility, Indexed: m.Indexed,
-		Size: uint32(min(n.Size(), math.MaxUint32)),
+		ID: id, ExpireAfter: m.ExpireAfter, Visibility: m.Visibility, Indexed: m.Indexed, Shared: m.Shared, Size: size,
 	}
 	g.effect(store.Effect{Kind: store.Put, Lane: l.row.ID, Entry: e, Message: m})
 	g.size(l, &e, 1)
@@ -281,20 +321,19 @@ func (g *group) put(q *queueState, n *queue.NewMessage) queue.Published {
 		b.bodies.add(id, m)
 		g.count(l, store.Delayed, 1)
 		b.keeper.wants(m.DueAt)
-	} else {
-		// Behind a window that is full its body would only take the place of
-		// others: it is read with its entry.
-		left, isLeft := l.fresh.add(e)
-		if refilling := l.refill != nil && l.refill.window == &l.fresh; isLeft && refilling {
-			l.refill.note(left)
-			b.bodies.add(id, m)
-		} else if !isLeft {
-			b.bodies.add(id, m)
-		}
-		g.count(l, store.Fresh, 1)
-		g.serve(q)
+		return
 	}
-	return queue.Published{ID: id, ExpireAfter: m.ExpireAfter}
+	// Behind a window that is full its body would only take the place of
+	// others: it is read with its entry.
+	left, isLeft := l.fresh.add(e)
+	if refilling := l.refill != nil && l.refill.window == &l.fresh; isLeft && refilling {
+		l.refill.note(left)
+		b.bodies.add(id, m)
+	} else if !isLeft {
+		b.bodies.add(id, m)
+	}
+	g.count(l, store.Fresh, 1)
+	g.serve(l.of.queue)
 }
 
 // fingerprint is what two requests under one retry token are compared by.

@@ -322,7 +322,7 @@ func (x *receive) take(g *group, l *lane) {
 			token:        visibility.Token{Queue: uint64(q.number), Lane: uint64(l.row.ID), Message: e.ID, Lease: e.Lease, Generation: b.store.Generation()},
 			channel:      l.row.Key.Channel,
 			visibleAfter: until,
-			message:      b.bodies.get(e.ID),
+			message:      b.cached(l, &e),
 		})
 	}
 	for _, e := range peeked {
@@ -331,6 +331,15 @@ func (x *receive) take(g *group, l *lane) {
 	q.events[evDelivered] += int64(len(x.taken))
 	l.of.setReady(l)
 	g.read(l)
+}
+
+// cached is the message if it is in memory. One that several groups have is not
+// kept as the dead letter of one of them.
+func (b *Broker) cached(l *lane, e *store.Entry) *store.Message {
+	if e.Shared && l.dead() {
+		return nil
+	}
+	return b.bodies.get(e.ID)
 }
 
 // peek is a lease and its end in one: the delivery counts, and the receipt can

@@ -12,7 +12,7 @@ import (
 type removal struct {
 	dormant store.LaneKey // of a queue: the purged dormant lanes of one of its groups
 	lane    store.LaneID
-	walk    bool // it may have timer rows, which only its messages tell of
+	walk    bool // it may have timer rows, or share bodies, which only its messages tell of
 }
 
 // removeAll removes the rows of lanes. A crash in between begins the lane anew
@@ -43,6 +43,11 @@ func (b *Broker) removeAll(ctx context.Context, list []removal) {
 					if m.Entry.Indexed {
 						g.changes++
 						g.effect(store.Effect{Kind: store.Forget, From: store.Fresh, Lane: r.lane, Entry: e, At: m.Entry.ExpireAfter})
+					}
+					if m.Entry.Shared { // never twice, so its row goes with it
+						g.changes++
+						g.effect(store.Effect{Kind: store.Release, Lane: r.lane, Entry: e})
+						g.unshareRemoved(&m.Entry)
 					}
 				}
 			}) {

@@ -59,7 +59,7 @@ func (b *Broker) show(q *queueState) {
 			}
 		}
 	}
-	q.shownQueue, q.shownFull = q.q, q.full
+	q.shownQueue, q.shownStored, q.shownFull = q.q, q.stored, q.full
 	for _, c := range q.groups {
 		c.shownMain, c.shownDead = c.main, c.dead
 		c.shownDormant, c.shownDeadThrough = c.dormant, c.deadThrough
@@ -240,7 +240,7 @@ func (b *Broker) WorkRequests(after string) iter.Seq2[queue.WorkRequest, error] 
 }
 
 // OldestAge is how long ago the oldest message of the queue was published, not
-// counting its dead letter queue; 0 when it holds none. It reads one row of
+// counting dead letters and what no group accepted; 0 when it holds none. It reads one row of
 // each channel.
 func (b *Broker) OldestAge(id queue.ID) (time.Duration, error) {
 	type place struct {
@@ -251,7 +251,7 @@ func (b *Broker) OldestAge(id queue.ID) (time.Duration, error) {
 	b.shown.RLock()
 	if q := b.shown.byID[id]; q != nil {
 		for k, l := range q.shownLanes {
-			if !k.Dead && !l.shown.Empty() {
+			if !k.Dead && k.Group != unrouted && !l.shown.Empty() {
 				places = append(places, place{l, queue.MessageID(l.oldest.Load())})
 			}
 		}
@@ -276,6 +276,7 @@ func (b *Broker) OldestAge(id queue.ID) (time.Duration, error) {
 type QueueSnapshot struct {
 	Queue      queue.Queue
 	Main, Dead queue.Stats       // of all consumer groups together
+	Stored     int64             // octets, those that several groups have counted once
 	Groups     []GroupSnapshot   // none: the queue has no consumer groups
 	Events     [eventKinds]int64 // since the broker was opened, by EventNames
 	Full       int64             // gets that found the in-flight limit reached, since then
@@ -312,7 +313,7 @@ func (b *Broker) Snapshot() Snapshot {
 	s.InFlight, s.Bytes = b.shown.inFlight, b.shown.bytes
 	for _, q := range b.shown.ordered {
 		if q.shownQueue.Live() {
-			all := QueueSnapshot{Queue: q.shownQueue, Events: q.shownEvents, Full: q.shownFull, Held: q.pace.held.Load()}
+			all := QueueSnapshot{Queue: q.shownQueue, Stored: q.shownStored, Events: q.shownEvents, Full: q.shownFull, Held: q.pace.held.Load()}
 			for _, c := range q.shownGroups {
 				all.Main, all.Dead = all.Main.Plus(c.shownMain), all.Dead.Plus(c.shownDead)
 				if c.shownGroup.ID != "" {

@@ -247,10 +247,10 @@ func TestHoldAfterRestart(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := x.get(ReceiveRequest{Queue: id, Filter: filter("d")}); len(got) != 1 {
+		if got := x.get(ReceiveRequest{Queue: id, Filter: only("d")}); len(got) != 1 {
 			t.Fatalf("got %+v", got)
 		}
-		flying := x.get(ReceiveRequest{Queue: id, Filter: filter("f"), Visibility: 90 * time.Second})
+		flying := x.get(ReceiveRequest{Queue: id, Filter: only("f"), Visibility: 90 * time.Second})
 		if len(flying) != 1 {
 			t.Fatalf("got %+v", flying)
 		}

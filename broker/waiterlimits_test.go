@@ -37,7 +37,7 @@ func TestWaitersAtTheInFlightLimit(t *testing.T) {
 				if how == "lapse" || how == "dead" {
 					hidden = 10 * time.Second
 				}
-				held := x.get(ReceiveRequest{Queue: id, Visibility: hidden, Filter: filter("held")})
+				held := x.get(ReceiveRequest{Queue: id, Visibility: hidden, Filter: only("held")})
 				if len(held) != 2 {
 					t.Fatalf("got %d", len(held))
 				}
@@ -45,8 +45,8 @@ func TestWaitersAtTheInFlightLimit(t *testing.T) {
 				if got := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour}); len(got) != 0 {
 					t.Fatalf("got %d over the limit", len(got))
 				}
-				first := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("free")})
-				second := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("free")})
+				first := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("free")})
+				second := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("free")})
 				peek := x.get(ReceiveRequest{Queue: id, Dead: true}) // needs no room
 				if len(peek) != 0 {
 					t.Errorf("got %d dead ones", len(peek))
@@ -168,8 +168,8 @@ func TestWaiterWithPatternAtTheLimit(t *testing.T) {
 		x.put(id, "x", "held")
 		held := x.get(ReceiveRequest{Queue: id, Visibility: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
-		before := x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("a*")})
-		behind := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("*a")})
+		before := x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("a*")})
+		behind := x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("*a")})
 		x.put(id, "other", "1") // both are asked, and neither takes it
 		x.put(id, "a", "2")
 		cancel()
@@ -196,7 +196,7 @@ func BenchmarkPatternWaiters(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			for i := range n {
-				go x.b.Receive(ctx, ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour, Wait: time.Hour, Filter: filter(fmt.Sprintf("no*%d*e", i))})
+				go x.b.Receive(ctx, ReceiveRequest{Queue: id, Limit: 1, Visibility: time.Hour, Wait: time.Hour, Filter: only(fmt.Sprintf("no*%d*e", i))})
 			}
 			for x.b.Snapshot().Waiters < int64(n) {
 				time.Sleep(time.Millisecond)

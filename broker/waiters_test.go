@@ -37,8 +37,8 @@ func (x *bench) poll(ctx context.Context, r ReceiveRequest) <-chan polled {
 	return done
 }
 
-// filter is the filter of that text, "" for none.
-func filter(text string) channels.Filter {
+// only is the filter of that text, "" for none.
+func only(text string) channels.Filter {
 	if text == "" {
 		return channels.Filter{}
 	}
@@ -251,7 +251,7 @@ func TestQueueDeletedUnderWaiters(t *testing.T) {
 		var all []<-chan polled
 		for i := range 6 {
 			all = append(all, x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second,
-				Dead: i%2 == 0, Filter: filter([]string{"", "a", "a*"}[i/2])}))
+				Dead: i%2 == 0, Filter: only([]string{"", "a", "a*"}[i/2])}))
 		}
 		x.waiters(6)
 		time.Sleep(time.Second)
@@ -327,7 +327,7 @@ func TestManyDeadWaiters(t *testing.T) {
 		var all []<-chan polled
 		for i := range 200 {
 			all = append(all, x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second,
-				Filter: filter([]string{"", "a", "*"}[i%3])}))
+				Filter: only([]string{"", "a", "*"}[i%3])}))
 		}
 		x.waiters(200)
 		var most atomic.Int64
@@ -362,7 +362,7 @@ func TestWaitersInOrder(t *testing.T) {
 		var all []<-chan polled
 		for i := range n {
 			all = append(all, x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second,
-				Filter: filter([]string{"", "a", "a*"}[i%3])}))
+				Filter: only([]string{"", "a", "a*"}[i%3])}))
 		}
 		for i := range n {
 			time.Sleep(time.Second)
@@ -380,8 +380,8 @@ func TestWaitersInOrder(t *testing.T) {
 func TestBatchServesSeveralWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, x *bench, id queue.ID) {
 		two := x.poll(t.Context(), ReceiveRequest{Queue: id, Limit: 2, Visibility: time.Hour, Wait: 20 * time.Second})
-		other := x.poll(t.Context(), ReceiveRequest{Queue: id, Limit: 20, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("b")})
-		rest := x.poll(t.Context(), ReceiveRequest{Queue: id, Limit: 20, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("a")})
+		other := x.poll(t.Context(), ReceiveRequest{Queue: id, Limit: 20, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("b")})
+		rest := x.poll(t.Context(), ReceiveRequest{Queue: id, Limit: 20, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("a")})
 		x.put(id, "a", "1", "2", "3", "4", "5")
 		bodies := func(p polled) (out []string) {
 			for _, d := range p.out {
@@ -410,11 +410,11 @@ func TestWaitersOfOtherChannels(t *testing.T) {
 	inBubble(t, func(t *testing.T, x *bench, id queue.ID) {
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range 50 {
-			x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter(fmt.Sprintf("other%d", i))})
+			x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only(fmt.Sprintf("other%d", i))})
 		}
-		x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("z*")})
+		x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("z*")})
 		x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Dead: true})
-		done := x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: filter("mine")})
+		done := x.poll(ctx, ReceiveRequest{Queue: id, Visibility: time.Hour, Wait: 20 * time.Second, Filter: only("mine")})
 		x.put(id, "mine", "a")
 		if got := <-done; len(got.out) != 1 || got.after != 0 {
 			t.Errorf("got %+v", got)
@@ -461,7 +461,7 @@ func TestHastyGets(t *testing.T) {
 		free := x.busy()
 		var all []<-chan polled
 		for i := range 9 {
-			all = append(all, x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Filter: filter([]string{"a", "b", "*"}[i%3])}))
+			all = append(all, x.poll(t.Context(), ReceiveRequest{Queue: id, Visibility: time.Hour, Filter: only([]string{"a", "b", "*"}[i%3])}))
 		}
 		free()
 		took := 0

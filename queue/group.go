@@ -39,9 +39,6 @@ const (
 	AnyGroup ID = "*"
 )
 
-// MaxFilter is the most characters a filter may have (OCI reference, O4).
-const MaxFilter = 1024
-
 // Primary reports whether it is the group that a queue has from the moment it
 // has groups, and that is meant when none is named.
 func (g *ConsumerGroup) Primary() bool { return g.Number == 0 }
@@ -53,13 +50,10 @@ func (g *ConsumerGroup) Live() bool { return g.State == Active || g.State == Ina
 func (g *ConsumerGroup) Named(text string) bool { return strings.EqualFold(g.DisplayName, text) }
 
 // Validate checks the form of the settings and names the first field that is
-// wrong as the API spells it. Whether the filter can be read is not looked at.
+// wrong as the API spells it. The filter is not looked at.
 func (g *ConsumerGroup) Validate() error {
 	if err := checkName(g.DisplayName); err != nil {
 		return err
-	}
-	if n := utf8.RuneCountInString(g.Filter); n > MaxFilter || !utf8.ValidString(g.Filter) {
-		return Errorf(InvalidParameter, "filter has %d characters; it must have at most %d", n, MaxFilter)
 	}
 	if n := g.DeadLetterDeliveryCount; n != nil && (*n < 0 || *n > MaxDeliveryCount) {
 		return Errorf(InvalidParameter, "deadLetterQueueDeliveryCount is %d; it must be 0 to %d", *n, MaxDeliveryCount)

@@ -38,6 +38,9 @@ func (a *applier) apply(b *pebble.Batch, cs *ChangeSet) error {
 			}
 		}
 	}
+	if err := a.share(b, cs); err != nil {
+		return err
+	}
 	// A lane that was given up may have a successor under the same key.
 	for i := range cs.GoneLanes {
 		l := &cs.GoneLanes[i]
@@ -97,7 +100,7 @@ func (a *applier) arrive(b *pebble.Batch, e *Effect) error {
 
 // depart removes the m row of a message that leaves its lane.
 func (a *applier) depart(b *pebble.Batch, e *Effect) error {
-	if e.Kind == Drop || e.Kind == Bury {
+	if e.Kind == Drop || e.Kind == Bury || e.Kind == Release {
 		return a.delete(b, rowKey(a.key[:0], kindMessage, e.Lane, e.Entry.ID))
 	}
 	return nil
@@ -146,6 +149,8 @@ func (a *applier) move(b *pebble.Batch, e *Effect) error {
 			kind = kindDue
 		}
 		return a.delete(b, timerKey(a.key[:0], kind, e.At, lane, id))
+	case Release:
+		return nil
 	}
 	return fmt.Errorf("apply: effect of unknown kind %d", e.Kind)
 }
@@ -155,10 +160,68 @@ func (a *applier) message(b *pebble.Batch, lane LaneID, e *Entry, m *Message) er
 	c := a.coder()
 	size := e.Size
 	m.codeHead(c, &size)
-	op := b.SetDeferred(laneKeyLen, len(c.b)+len(m.Body))
+	body := m.Body
+	if m.Shared {
+		body = nil
+	}
+	op := b.SetDeferred(laneKeyLen, len(c.b)+len(body))
 	rowKey(op.Key[:0], kindMessage, lane, e.ID)
-	copy(op.Value[copy(op.Value, c.b):], m.Body)
+	copy(op.Value[copy(op.Value, c.b):], body)
 	return op.Finish()
+}
+
+// share writes what several groups have together.
+func (a *applier) share(b *pebble.Batch, cs *ChangeSet) error {
+	for i := range cs.Bodies {
+		m := &cs.Bodies[i]
+		c := a.coder()
+		m.codeHead(c)
+		op := b.SetDeferred(1+8, len(c.b)+len(m.Body))
+		idKey(op.Key[:0], kindBody, m.ID)
+		copy(op.Value[copy(op.Value, c.b):], m.Body)
+		if err := op.Finish(); err != nil {
+			return err
+		}
+	}
+	for i := range cs.Holders {
+		h := &cs.Holders[i]
+		if h.Lanes == 0 {
+			for _, kind := range []byte{kindBody, kindHolders} {
+				if err := a.delete(b, idKey(a.key[:0], kind, h.ID)); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		c := a.coder()
+		c.version(rowVersion)
+		number(c, &h.Lanes)
+		if err := a.write(b, idKey(a.key[:0], kindHolders, h.ID)); err != nil {
+			return err
+		}
+	}
+	for _, q := range cs.Unshared {
+		if err := b.DeleteRange(sharedKey(nil, q, ""), sharedKey(nil, q+1, ""), nil); err != nil {
+			return err
+		}
+	}
+	for i := range cs.Shared {
+		s := &cs.Shared[i]
+		key := sharedKey(a.key[:0], s.Queue, s.Channel)
+		if s.Bytes == 0 {
+			if err := a.delete(b, key); err != nil {
+				return err
+			}
+			continue
+		}
+		c := a.coder()
+		c.version(rowVersion)
+		number(c, &s.Bytes)
+		if err := a.write(b, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // index writes the x row, if the message has one.

@@ -21,7 +21,7 @@ func TestApplyIsPinned(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := []string{"nothing", "fresh", "returned", "leased", "delayed"}[e.From]
-		kind := []string{"", "put", "take", "return", "bury", "drop", "forget"}[e.Kind]
+		kind := []string{"", "put", "take", "return", "bury", "drop", "forget", "release"}[e.Kind]
 		lines = append(lines, "# "+kind+" from "+from)
 		all := steps(t, b)
 		lines = append(lines, all[:len(all)-1]...) // the last is the state
@@ -101,7 +101,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 func TestApplyRefuses(t *testing.T) {
 	s := open(t, nil)
 	before := dump(t, s)
-	for _, kind := range []Kind{0, Forget + 1, 255} {
+	for _, kind := range []Kind{0, Release + 1, 255} {
 		cs := exampleChangeSet()
 		cs.Effects[len(cs.Effects)-1].Kind = kind
 		if err := s.Commit(cs); err == nil {

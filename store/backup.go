@@ -145,7 +145,7 @@ func (m *Manifest) describe(dir string, check bool, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	m.Format, m.Generation, m.Position, m.Now = Format, s.Generation(), l.State.Position, l.State.Now.Time()
+	m.Format, m.Generation, m.Position, m.Now = s.format, s.Generation(), l.State.Position, l.State.Now.Time()
 	for _, q := range l.Queues {
 		if q.State != queue.Deleted {
 			m.Queues++

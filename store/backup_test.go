@@ -172,7 +172,7 @@ func TestBackupRefusals(t *testing.T) {
 		{"no backup", restore("none", "new"), "none is not a backup: it has no backup.json"},
 		{"nothing at all", restore("nowhere", "new"), "nowhere is not a backup: it has no backup.json"},
 		{"an unfinished one", restore("unfinished", "new"), "unfinished is a backup that was not finished: it has no backup.json; make it again"},
-		{"a newer format", restore("newer", "new"), "the backup newer has form 1 and format 99; this version of queued reads 1 and 1: use a newer one"},
+		{"a newer format", restore("newer", "new"), "the backup newer has form 1 and format 99; this version of queued reads 1 and 2: use a newer one"},
 		{"a newer form", restore("form", "new"), "the backup form has form 2 and format 1;"},
 		{"a damaged manifest", restore("damaged", "new"), "backup.json of the backup damaged is damaged"},
 		{"a file elsewhere", restore("evil", "new"), `backup.json of the backup evil is damaged: it names the file "../x"`},
@@ -557,7 +557,7 @@ func TestNewerFormatReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	want := fmt.Sprintf("open store: data has format %d; this version of queued reads %d: use a newer one", Format+1, Format)
+	want := fmt.Sprintf("open store: data has format %d; this version of queued reads up to %d: use a newer one", Format+1, Format)
 	if _, err := OpenReadOnly("data", Options{FS: disk}); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -12,12 +12,13 @@ import (
 type Kind uint8
 
 const (
-	Put    Kind = iota + 1 // nothing → fresh, or delayed if the message has a DueAt
-	Take                   // fresh, returned → leased; leased → leased with another deadline
-	Return                 // leased, fresh, returned, delayed → returned
-	Bury                   // leased, returned → returned in the dead lane
-	Drop                   // any state → nothing
-	Forget                 // a timer row whose message is gone goes
+	Put     Kind = iota + 1 // nothing → fresh, or delayed if the message has a DueAt
+	Take                    // fresh, returned → leased; leased → leased with another deadline
+	Return                  // leased, fresh, returned, delayed → returned
+	Bury                    // leased, returned → returned in the dead lane
+	Drop                    // any state → nothing
+	Forget                  // a timer row whose message is gone goes
+	Release                 // a message of a lane that was given up goes: its m row
 )
 
 // Row is the state of a message, that is, which rows it has beside m.
@@ -49,10 +50,14 @@ type Effect struct {
 type ChangeSet struct {
 	State      State
 	Effects    []Effect
-	Lanes      []Lane   // rows of lanes as they stand after the effects
-	GoneLanes  []Lane   // lanes that hold nothing any more; only ID and Key matter
-	Removals   []LaneID // lanes given up with all that is in them
-	Removed    []LaneID // of those: the rows all go now
+	Bodies     []Body        // of the messages put that several groups have
+	Holders    []Holders     // of such messages, as they stand after the effects
+	Shared     []Shared      // as they stand after the effects
+	Unshared   []QueueNumber // queues whose u rows go all, before those in Shared are written
+	Lanes      []Lane        // rows of lanes as they stand after the effects
+	GoneLanes  []Lane        // lanes that hold nothing any more; only ID and Key matter
+	Removals   []LaneID      // lanes given up with all that is in them
+	Removed    []LaneID      // of those: the rows all go now
 	Queues     []Queue
 	GoneQueues []QueueNumber
 	Work       []queue.WorkRequest
@@ -64,18 +69,20 @@ type ChangeSet struct {
 // Empty reports whether there is nothing to write.
 func (cs *ChangeSet) Empty() bool {
 	return len(cs.Effects)+len(cs.Lanes)+len(cs.GoneLanes)+len(cs.Removals)+len(cs.Removed)+
+		len(cs.Bodies)+len(cs.Holders)+len(cs.Shared)+len(cs.Unshared)+
 		len(cs.Queues)+len(cs.GoneQueues)+len(cs.Work)+len(cs.GoneWork)+len(cs.Tokens)+len(cs.GoneTokens) == 0
 }
 
 // Reset empties cs and keeps its memory.
 func (cs *ChangeSet) Reset() {
 	clear(cs.Effects) // lets go of the messages
+	clear(cs.Bodies)
 	*cs = ChangeSet{
-		Effects: cs.Effects[:0], Lanes: cs.Lanes[:0], GoneLanes: cs.GoneLanes[:0],
+		Effects: cs.Effects[:0], Bodies: cs.Bodies[:0], Holders: cs.Holders[:0], Shared: cs.Shared[:0], Lanes: cs.Lanes[:0], GoneLanes: cs.GoneLanes[:0],
 	}
 }
 
-const changeSetVersion = 1
+const changeSetVersion = 2
 
 // Encode is cs in the versioned form that a log or another machine would be
 // given. The error is for tags of a queue that are not JSON.
@@ -104,6 +111,14 @@ func (cs *ChangeSet) code(c *coder) {
 	c.version(changeSetVersion)
 	cs.State.code(c)
 	list(c, &cs.Effects, func(c *coder, e *Effect) { e.code(c) })
+	list(c, &cs.Bodies, func(c *coder, b *Body) {
+		number(c, &b.ID)
+		b.codeHead(c)
+		text(c, &b.Body)
+	})
+	list(c, &cs.Holders, func(c *coder, h *Holders) { number(c, &h.ID); number(c, &h.Lanes) })
+	list(c, &cs.Shared, func(c *coder, s *Shared) { number(c, &s.Queue); text(c, &s.Channel); number(c, &s.Bytes) })
+	list(c, &cs.Unshared, number[QueueNumber])
 	list(c, &cs.Lanes, func(c *coder, l *Lane) { l.Key.code(c); l.code(c) })
 	list(c, &cs.GoneLanes, func(c *coder, l *Lane) { l.Key.code(c); number(c, &l.ID) })
 	list(c, &cs.Removals, number[LaneID])
@@ -157,7 +172,7 @@ func (e *Effect) code(c *coder) {
 		}
 		var size uint32 // in the entry already
 		e.Message.codeHead(c, &size)
-		if !c.bad {
+		if !c.bad && !e.Message.Shared {
 			text(c, &e.Message.Body)
 		}
 	}

@@ -228,8 +228,11 @@ func exampleChangeSet() *ChangeSet {
 	buried.Indexed, buried.Dead = true, &Dead{queue.DeliveryCountReached, 5, at}
 	e := func(id queue.MessageID) Entry { return Entry{ID: id, ExpireAfter: at + 1000, Size: 4, Deliveries: 1} }
 	x := func(id queue.MessageID) Entry { e := e(id); e.Indexed = true; return e }
+	several := *m // groups have it, so its body is in a row of its own
+	several.Message, several.Shared = queue.Message{}, true
+	shared := func(id queue.MessageID) Entry { e := e(id); e.Shared = true; return e }
 	return &ChangeSet{
-		State: State{1, at, 16, 5, 9, 3, at, at},
+		State: State{1, at, 20, 5, 9, 3, at, at},
 		Effects: []Effect{
 			{Kind: Put, Lane: 7, Entry: e(1), Message: m},
 			{Kind: Put, Lane: 7, Entry: x(2), Message: &delayed},
@@ -248,10 +251,21 @@ func exampleChangeSet() *ChangeSet {
 			{Kind: Drop, From: Delayed, Lane: 7, Entry: x(15), At: at + 500},
 			{Kind: Forget, From: Delayed, Lane: 6, Entry: Entry{ID: 16}, At: at + 500},
 			{Kind: Forget, From: Fresh, Lane: 6, Entry: Entry{ID: 16}, At: at + 1000},
+			{Kind: Put, Lane: 7, Entry: shared(17), Message: &several},
+			{Kind: Take, From: Fresh, Lane: 7, Entry: shared(18), At: at + 30},
+			{Kind: Return, From: Leased, Lane: 7, Entry: shared(19)},
+			{Kind: Release, Lane: 6, Entry: Entry{ID: 20}},
 		},
+		Bodies: []Body{{ID: 17, Queue: 3, Channel: "eu", Message: queue.Message{
+			Body: []byte("body"), ContentType: "text/plain", Properties: []queue.Property{{Name: "a", Value: "1"}},
+		}}},
+		Holders:  []Holders{{ID: 17, Lanes: 2}, {ID: 20}},
+		Shared:   []Shared{{Queue: 3, Channel: "eu", Bytes: 4}, {Queue: 3, Channel: "us"}},
+		Unshared: []QueueNumber{2},
 		Lanes: []Lane{
 			{ID: 7, Key: LaneKey{Queue: 3, Channel: "eu"}, Cursor: 3, Fresh: 1},
 			{ID: 8, Key: LaneKey{Queue: 3, Dead: true, Channel: "eu"}, Returned: 2},
+			{ID: 9, Key: LaneKey{Queue: 3, Group: 1, Channel: "eu"}, Fresh: 1, Bytes: 4, Shared: 4},
 		},
 		GoneLanes:  []Lane{{ID: 6, Key: LaneKey{Queue: 3, Channel: "eu"}}, {ID: 4, Key: LaneKey{Queue: 3, Dead: true, Channel: "us"}}},
 		Removals:   []LaneID{6},

@@ -38,7 +38,7 @@ func (s *Store) Verify() (*Report, error) {
 	snap := s.db.NewSnapshot()
 	c := &check{
 		db: snap, lanes: make(map[LaneID]*counted), removals: make(map[LaneID]bool), queues: make(map[QueueNumber]*Queue),
-		report: &Report{Format: Format, Generation: s.gen},
+		report: &Report{Format: s.format, Generation: s.gen},
 	}
 	err := c.run()
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
@@ -133,7 +133,7 @@ func (c *check) has(key []byte) bool {
 }
 
 func (c *check) run() error {
-	for _, step := range []func() error{c.readStore, c.readKinds, c.readQueues, c.readLanes, c.readMessages, c.readTimers, c.readWork, c.readTokens} {
+	for _, step := range []func() error{c.readStore, c.readKinds, c.readQueues, c.readLanes, c.readMessages, c.readTimers, c.readShared, c.readWork, c.readTokens} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -161,6 +161,7 @@ func (c *check) sum() {
 			{"delayed", l.Delayed, l.have.Delayed},
 			{"indexed", l.Indexed, l.have.Indexed},
 			{"octets", l.Bytes, l.have.Bytes},
+			{"shared octets", l.Shared, l.have.Shared},
 		} {
 			if n.says != n.have {
 				c.found(key, "lane %d says %d %s, and its rows come to %d", l.ID, n.says, n.name, n.have)
@@ -220,6 +221,7 @@ func (c *check) readKinds() error {
 
 var allKinds = []byte{
 	kindMessage, kindLease, kindReturned, kindDue, kindExpiry, kindLane, kindDeadLane, kindRemoval,
+	kindBody, kindHolders, kindShared,
 	kindQueue, kindWorkRequest, kindRetryToken, kindStore,
 }
 
@@ -234,6 +236,11 @@ func (c *check) readQueues() error {
 		}
 		if q.DeadThrough > c.state.Lane {
 			c.found(k, "queue %d has purged dead lanes up to %d; the highest number given out is %d", q.Number, q.DeadThrough, c.state.Lane)
+		}
+		for i := range q.Groups {
+			if n := q.Groups[i].Number; n > q.LastGroup {
+				c.found(k, "queue %d has consumer group %d; the highest number given out is %d", q.Number, n, q.LastGroup)
+			}
 		}
 		c.queues[q.Number] = &q
 		c.report.Queues = append(c.report.Queues, q)
@@ -257,8 +264,10 @@ func (c *check) readLanes() error {
 			c.found(k, "the cursor of lane %d is above the highest id given out: %d, %d", l.ID, l.Cursor, c.state.Message)
 		}
 		// Dead lanes that are not in memory are given up after their queue.
-		if c.queues[l.Key.Queue] == nil && !l.Key.Dead {
+		if q := c.queues[l.Key.Queue]; q == nil && !l.Key.Dead {
 			c.found(k, "lane %d is of queue %d, which is not there", l.ID, l.Key.Queue)
+		} else if q != nil && !l.Key.Dead && !q.has(l.Key.Group) {
+			c.found(k, "lane %d is of consumer group %d of queue %d, which is not there", l.ID, l.Key.Group, l.Key.Queue)
 		}
 		c.lanes[l.ID] = &counted{Lane: l, have: Lane{ID: l.ID, Key: l.Key}}
 		if l.Key.Dead && !c.has(deadLaneKey(nil, l.ID)) {
@@ -392,6 +401,19 @@ func (c *check) message(k []byte, l *counted, id queue.MessageID, m *Message, si
 	if (m.Dead != nil) != l.Key.Dead {
 		c.found(k, "%s: dead is %v, and that of its lane %v", at, m.Dead != nil, l.Key.Dead)
 	}
+	if m.Shared {
+		l.have.Shared += int64(size)
+		body, err := c.body(id)
+		if err != nil {
+			return err
+		}
+		if body == nil {
+			c.found(k, "%s has no b row", at)
+			body = &Body{Queue: l.Key.Queue, Channel: l.Key.Channel}
+		} else if m.Message = body.Message; body.Queue != l.Key.Queue || body.Channel != l.Key.Channel {
+			c.found(k, "%s of queue %d, channel %q, has its body in queue %d, channel %q", at, l.Key.Queue, l.Key.Channel, body.Queue, body.Channel)
+		}
+	}
 	if m.Size() != int64(size) {
 		c.found(k, "%s has %d octets, and says %d", at, m.Size(), size)
 	}
@@ -517,54 +539,4 @@ func (c *check) readTimers() error {
 		}
 	}
 	return nil
-}
-
-// readWork looks at the rows of work requests, which come in pairs.
-func (c *check) readWork() error {
-	return c.each(kindWorkRequest, func(k, v []byte) error {
-		switch {
-		case len(k) >= 2 && k[1] == 1:
-			var w queue.WorkRequest
-			if err := parseJSON(v, &w); err != nil {
-				return err
-			}
-			if !bytes.Equal(k, workKey(nil, w.AcceptedAt, w.ID)) || !c.has(workIDKey(nil, w.ID)) {
-				c.found(k, "row %s holds work request %q, which cannot be found by its id", keyText(k), w.ID)
-			}
-		case len(k) >= 2 && k[1] == 2 && len(v) == 8:
-			if !c.has(workKey(nil, queue.Instant(be.Uint64(v)), string(k[2:]))) {
-				c.found(k, "work request %q is not there", k[2:])
-			}
-		default:
-			return errCorrupt
-		}
-		return nil
-	})
-}
-
-// readTokens looks at the rows of retry tokens, which come in pairs.
-func (c *check) readTokens() error {
-	return c.each(kindRetryToken, func(k, v []byte) error {
-		switch {
-		case len(k) > 10 && k[1] == 1:
-			if scope, token, ok := cut(k[10:]); !ok {
-				return errCorrupt
-			} else if !c.has(tokenKey(nil, scope, token)) {
-				c.found(k, "row %s has no retry token", keyText(k))
-			}
-			return nil
-		case len(k) < 2 || k[1] != 2:
-			return errCorrupt
-		}
-		scope, token, ok := cut(k[2:])
-		t := RetryToken{Scope: scope, Token: token}
-		r := coder{b: v, reading: true}
-		if t.code(&r); !ok || r.done() != nil {
-			return errCorrupt
-		}
-		if !c.has(tokenHourKey(nil, t.hour(), scope, token)) {
-			c.found(k, "the retry token %x is in no hour: it would stay for ever", k)
-		}
-		return nil
-	})
 }

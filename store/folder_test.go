@@ -100,7 +100,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 	closed(t, s)
 	_, err := Open("data", Options{FS: disk})
-	if want := fmt.Sprintf("open store: data has format %d; this version of queued reads %d: use a newer one", Format+1, Format); err == nil || err.Error() != want {
+	if want := fmt.Sprintf("open store: data has format %d; this version of queued reads up to %d: use a newer one", Format+1, Format); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	// Nothing was lost by the attempt.

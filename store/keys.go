@@ -27,6 +27,9 @@ type QueueNumber uint64
 //	x expiry lane id                it expires at expiry, which is not in the order of the ids
 //	c queue group dead channel      a lane: its number, cursor, counters
 //	d lane                          which dead lane has that number: not all of them are in memory
+//	b id                            the body of a message that several groups have, once
+//	h id                            how many of them have it still
+//	u queue channel                 octets of such bodies in that channel
 //	z lane                          a lane whose messages are gone and whose rows are yet to be removed
 //	q queue                         a queue: settings and state
 //	w 1 accepted id                 a work request
@@ -35,7 +38,8 @@ type QueueNumber uint64
 //	r 2 scope 0 token               what was answered under it, and the hour
 //	s name                          the store itself: format, state, receipt key
 //
-// group is 4 octets (0: the queue without consumer groups), dead is 1 octet
+// group is 4 octets (0: the primary consumer group, all there is without groups;
+// ffffffff: what no group accepted), dead is 1 octet
 // (0: the queue, 1: its dead letter queue), channel is the rest.
 const (
 	kindMessage     = 'm'
@@ -45,6 +49,9 @@ const (
 	kindExpiry      = 'x'
 	kindLane        = 'c'
 	kindDeadLane    = 'd'
+	kindBody        = 'b'
+	kindHolders     = 'h'
+	kindShared      = 'u'
 	kindRemoval     = 'z'
 	kindQueue       = 'q'
 	kindWorkRequest = 'w'
@@ -100,7 +107,7 @@ func parseTimerKey(k []byte) (Timer, bool) {
 // LaneKey names a lane by what it is for.
 type LaneKey struct {
 	Queue   QueueNumber
-	Group   uint32 // 0: the queue without consumer groups
+	Group   uint32 // 0: the primary consumer group, or the queue without groups
 	Dead    bool   // of the dead letter queue
 	Channel string // "": outside all channels
 }
@@ -124,6 +131,14 @@ func parseLaneKey(b []byte) (k LaneKey, ok bool) {
 }
 
 func deadLaneKey(b []byte, lane LaneID) []byte { return u64(append(b, kindDeadLane), uint64(lane)) }
+
+// idKey appends the key of a row of a message that several groups have: kind
+// is b or h.
+func idKey(b []byte, kind byte, id queue.MessageID) []byte { return u64(append(b, kind), uint64(id)) }
+
+func sharedKey(b []byte, q QueueNumber, channel string) []byte {
+	return append(u64(append(b, kindShared), uint64(q)), channel...)
+}
 
 func removalKey(b []byte, lane LaneID) []byte { return u64(append(b, kindRemoval), uint64(lane)) }
 
@@ -176,9 +191,13 @@ func keyText(k []byte) string {
 		if l, ok := parseLaneKey(k); ok {
 			return fmt.Sprintf("c queue %d group %d dead %v channel %q", l.Queue, l.Group, l.Dead, l.Channel)
 		}
-	case kindDeadLane, kindRemoval, kindQueue:
+	case kindDeadLane, kindRemoval, kindQueue, kindBody, kindHolders:
 		if len(k) == 9 {
 			return fmt.Sprintf("%c %d", k[0], be.Uint64(k[1:]))
+		}
+	case kindShared:
+		if len(k) >= 9 {
+			return fmt.Sprintf("u queue %d channel %q", be.Uint64(k[1:]), k[9:])
 		}
 	case kindWorkRequest:
 		if len(k) > 10 && k[1] == 1 {

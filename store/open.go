@@ -16,8 +16,8 @@ import (
 )
 
 // Format is the number of the layout on disk. A store of a higher one is
-// refused; there is no lower one yet.
-const Format = 1
+// refused, one of a lower one is upgraded when it is opened (upgrade.go).
+const Format = 2
 
 // Options are how a store is opened. The zero value is a real folder with
 // sensible sizes.
@@ -43,6 +43,7 @@ type Store struct {
 	key     []byte
 	fresh   bool
 	gen     uint64
+	format  uint64
 	ballast atomic.Bool // the file is there
 	wrote   atomic.Int64
 	log     *slog.Logger
@@ -149,7 +150,7 @@ func (s *Store) identify() error {
 		if used {
 			return notOurs(s.dir)
 		}
-		s.fresh = true
+		s.fresh, s.format = true, Format
 		s.key = make([]byte, 32)
 		rand.Read(s.key)
 		b := s.db.NewBatch()
@@ -167,14 +168,17 @@ func (s *Store) identify() error {
 		}
 		return nil
 	}
-	return s.known(format)
+	if err := s.known(format); err != nil {
+		return err
+	}
+	return s.upgrade(be.Uint64(format))
 }
 
 // known reads what the store says of itself, whose format is as given.
 func (s *Store) known(format []byte) (err error) {
 	var found bool
-	if len(format) != 8 || be.Uint64(format) != Format {
-		return fmt.Errorf("open store: %s has format %s; this version of queued reads %d: use a newer one", s.dir, formatText(format), Format)
+	if len(format) != 8 || be.Uint64(format) < firstFormat || be.Uint64(format) > Format {
+		return fmt.Errorf("open store: %s has format %s; this version of queued reads up to %d: use a newer one", s.dir, formatText(format), Format)
 	}
 	if s.key, found, err = s.get(storeKey("key")); err != nil || !found || len(s.key) != 32 {
 		return errors.Join(errors.New("open store: the receipt key is missing or damaged"), err)
@@ -183,7 +187,7 @@ func (s *Store) known(format []byte) (err error) {
 	if err != nil || !found || len(gen) != 8 {
 		return errors.Join(errors.New("open store: the generation is missing or damaged"), err)
 	}
-	s.gen = be.Uint64(gen)
+	s.gen, s.format = be.Uint64(gen), be.Uint64(format)
 	return nil
 }
 
@@ -309,6 +313,20 @@ func decodeLane(k, v []byte) (l Lane, err error) {
 	c := coder{b: v, reading: true}
 	l.code(&c)
 	return l, c.done()
+}
+
+// Shared calls f for every u row of the store.
+func (s *Store) Shared(f func(Shared)) error {
+	return s.scan([]byte{kindShared}, nil, func(k, v []byte) error {
+		if len(k) < 9 {
+			return errCorrupt
+		}
+		n, err := decodeShared(v)
+		if err == nil {
+			f(Shared{QueueNumber(be.Uint64(k[1:])), string(k[9:]), n})
+		}
+		return err
+	})
 }
 
 // Leases calls f for every lease of the store, lane by lane.

@@ -24,7 +24,76 @@ func (s *Store) Message(lane LaneID, id queue.MessageID) (m Message, e Entry, fo
 	if err = errors.Join(err, closer.Close()); err != nil {
 		return m, e, false, fmt.Errorf("read message %d of lane %d: %w", id, lane, err)
 	}
+	if m.Shared {
+		if found, err = s.join(id, &m); err != nil || !found {
+			return m, e, false, err
+		}
+	}
 	return m, m.entry(id, size), true, nil
+}
+
+// join adds what stands in the b row of a message; found is false when that is
+// gone, and with it the message.
+func (s *Store) join(id queue.MessageID, m *Message) (found bool, err error) {
+	b, found, err := s.Body(id)
+	if found {
+		m.Message = b.Message
+	}
+	return found, err
+}
+
+// Body reads the body of a message that several groups have.
+func (s *Store) Body(id queue.MessageID) (b *Body, found bool, err error) {
+	var buf [1 + 8]byte
+	v, closer, err := s.db.Get(idKey(buf[:0], kindBody, id))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read body: %w", err)
+	}
+	b, err = decodeBody(id, v)
+	if err = errors.Join(err, closer.Close()); err != nil {
+		return nil, false, fmt.Errorf("read body %d: %w", id, err)
+	}
+	return b, true, nil
+}
+
+// Holders reads how many lanes have a message whose body is in a b row; 0: it
+// is gone.
+func (s *Store) Holders(id queue.MessageID) (uint32, error) {
+	v, found, err := s.get(idKey(nil, kindHolders, id))
+	if err != nil || !found {
+		return 0, err
+	}
+	n, err := decodeHolders(v)
+	if err != nil {
+		return 0, fmt.Errorf("read holders of %d: %w", id, err)
+	}
+	return n, nil
+}
+
+func decodeHolders(v []byte) (n uint32, err error) {
+	c := coder{b: v, reading: true}
+	c.version(rowVersion)
+	number(&c, &n)
+	return n, c.done()
+}
+
+// SharedIn reads how many octets of bodies several groups have in a channel.
+func (s *Store) SharedIn(q QueueNumber, channel string) (int64, error) {
+	v, found, err := s.get(sharedKey(nil, q, channel))
+	if err != nil || !found {
+		return 0, err
+	}
+	return decodeShared(v)
+}
+
+func decodeShared(v []byte) (n int64, err error) {
+	c := coder{b: v, reading: true}
+	c.version(rowVersion)
+	number(&c, &n)
+	return n, c.done()
 }
 
 // Returned reads the v row of a message; found is false when it has none.
@@ -85,7 +154,14 @@ func (s *Store) ScanMessages(lane LaneID, from queue.MessageID, max int, maxByte
 		if m.codeHead(&c, &size); c.bad {
 			return errCorrupt
 		}
-		if !heads {
+		switch {
+		case heads:
+		case m.Shared: // if it is gone by now, so is the message
+			if _, err := s.join(id, &m); err != nil {
+				return err
+			}
+			read += m.Size()
+		default:
 			m.Body = append([]byte(nil), c.b...)
 		}
 		read += int64(len(v))

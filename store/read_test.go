@@ -290,7 +290,7 @@ func TestLoad(t *testing.T) {
 		}
 		leases = append(leases, l.ID)
 		return nil
-	}); err != nil || !slices.Equal(leases, []queue.MessageID{3, 4, 5}) {
+	}); err != nil || !slices.Equal(leases, []queue.MessageID{3, 4, 5, 18}) {
 		t.Errorf("leases %v, %v", leases, err)
 	}
 	stop := errors.New("enough")

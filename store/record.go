@@ -16,6 +16,7 @@ type Entry struct {
 	Deliveries  uint32 // deliveries so far
 	Visibility  uint16 // the message's own default visibility in seconds; 0: the queue's
 	Indexed     bool   // it has an x row
+	Shared      bool   // its body is in a b row, for several groups
 }
 
 func (e *Entry) code(c *coder) {
@@ -24,7 +25,19 @@ func (e *Entry) code(c *coder) {
 	number(c, &e.Size)
 	number(c, &e.Deliveries)
 	number(c, &e.Visibility)
-	c.bool(&e.Indexed)
+	var flags byte
+	if e.Indexed {
+		flags |= 1
+	}
+	if e.Shared {
+		flags |= 2
+	}
+	c.byte(&flags)
+	if c.reading {
+		if e.Indexed, e.Shared = flags&1 != 0, flags&2 != 0; flags > 3 {
+			c.fail()
+		}
+	}
 }
 
 // Lease is an l row: a message in flight.
@@ -49,6 +62,7 @@ type Message struct {
 	DueAt       queue.Instant // it was published delayed until then; 0: it was not
 	Visibility  uint16        // its own default visibility in seconds; 0: the queue's
 	Indexed     bool          // it has an x row
+	Shared      bool          // what its sender wrote is in a b row; the m row has the rest
 	Dead        *Dead         // set in a dead letter queue
 }
 
@@ -69,9 +83,10 @@ const (
 	flagDead
 	flagContentType
 	flagProperties
+	flagShared
 )
 
-const knownFlags = flagDue | flagVisibility | flagIndexed | flagDead | flagContentType | flagProperties
+const knownFlags = flagDue | flagVisibility | flagIndexed | flagDead | flagContentType | flagProperties | flagShared
 
 // codeHead codes all of the row but the body, which is the rest. Size comes
 // first so that a scan need not read further than the head.
@@ -88,8 +103,9 @@ func (m *Message) codeHead(c *coder, size *uint32) {
 		set(m.Visibility != 0, flagVisibility)
 		set(m.Indexed, flagIndexed)
 		set(m.Dead != nil, flagDead)
-		set(m.ContentType != "", flagContentType)
-		set(len(m.Properties) > 0, flagProperties)
+		set(m.Shared, flagShared)
+		set(m.ContentType != "" && !m.Shared, flagContentType)
+		set(len(m.Properties) > 0 && !m.Shared, flagProperties)
 	}
 	number(c, &flags)
 	if flags&^knownFlags != 0 {
@@ -106,6 +122,7 @@ func (m *Message) codeHead(c *coder, size *uint32) {
 		number(c, &m.Visibility)
 	}
 	m.Indexed = flags&flagIndexed != 0
+	m.Shared = flags&flagShared != 0
 	if flags&flagDead != 0 {
 		if c.reading {
 			m.Dead = &Dead{}
@@ -118,11 +135,13 @@ func (m *Message) codeHead(c *coder, size *uint32) {
 		text(c, &m.ContentType)
 	}
 	if flags&flagProperties != 0 {
-		list(c, &m.Properties, func(c *coder, p *queue.Property) {
-			text(c, &p.Name)
-			text(c, &p.Value)
-		})
+		list(c, &m.Properties, codeProperty)
 	}
+}
+
+func codeProperty(c *coder, p *queue.Property) {
+	text(c, &p.Name)
+	text(c, &p.Value)
 }
 
 // decodeMessage reads an m row whole; the message owns its octets.
@@ -138,7 +157,50 @@ func decodeMessage(b []byte) (m Message, size uint32, err error) {
 
 // entry is the Entry of a message that was never delivered.
 func (m *Message) entry(id queue.MessageID, size uint32) Entry {
-	return Entry{ID: id, ExpireAfter: m.ExpireAfter, Size: size, Visibility: m.Visibility, Indexed: m.Indexed}
+	return Entry{ID: id, ExpireAfter: m.ExpireAfter, Size: size, Visibility: m.Visibility, Indexed: m.Indexed, Shared: m.Shared}
+}
+
+// Body is a b row: what the sender of a message wrote that several groups
+// have, and where it was sent to.
+type Body struct {
+	ID      queue.MessageID
+	Queue   QueueNumber
+	Channel string
+	queue.Message
+}
+
+// codeHead codes all of the row but the body, which is the rest.
+func (b *Body) codeHead(c *coder) {
+	c.version(rowVersion)
+	number(c, &b.Queue)
+	text(c, &b.Channel)
+	text(c, &b.ContentType)
+	list(c, &b.Properties, codeProperty)
+}
+
+// decodeBody reads a b row whole; the message owns its octets.
+func decodeBody(id queue.MessageID, row []byte) (*Body, error) {
+	b := &Body{ID: id}
+	c := coder{b: row, reading: true}
+	if b.codeHead(&c); c.bad {
+		return nil, errCorrupt
+	}
+	b.Body = append([]byte(nil), c.b...)
+	return b, nil
+}
+
+// Holders is an h row: how many lanes have a message whose body is in a b row.
+type Holders struct {
+	ID    queue.MessageID
+	Lanes uint32 // 0: none any more, and both rows go
+}
+
+// Shared is a u row: octets of the bodies in b rows that were sent to one
+// channel of a queue.
+type Shared struct {
+	Queue   QueueNumber
+	Channel string
+	Bytes   int64 // 0: the row goes
 }
 
 // Lane is a c row: one lane as it stands after a commit.
@@ -157,6 +219,7 @@ type Lane struct {
 	Delayed  int64
 	Indexed  int64 // of all these: how many have an x row
 	Bytes    int64
+	Shared   int64 // of these octets: those that are in b rows
 }
 
 // Empty reports whether the lane holds no message.
@@ -170,7 +233,14 @@ func (l *Lane) Stats() queue.Stats {
 }
 
 func (l *Lane) code(c *coder) {
-	c.version(rowVersion)
+	version := byte(rowVersion)
+	if l.Shared > 0 {
+		version = sharingLane
+	}
+	c.byte(&version)
+	if version != rowVersion && version != sharingLane {
+		c.fail()
+	}
 	number(c, &l.ID)
 	number(c, &l.Cursor)
 	number(c, &l.Oldest)
@@ -182,7 +252,14 @@ func (l *Lane) code(c *coder) {
 	number(c, &l.Delayed)
 	number(c, &l.Indexed)
 	number(c, &l.Bytes)
+	if version == sharingLane {
+		number(c, &l.Shared)
+	}
 }
+
+// sharingLane is the version of the row of a lane that shares bodies with
+// others; a row of rowVersion does not.
+const sharingLane = 2
 
 // State is what the store knows of itself; it is written with every commit.
 type State struct {
@@ -216,6 +293,10 @@ type Queue struct {
 	queue.Queue
 	Groups    []Group `json:",omitempty"` // none: the queue has no consumer groups
 	LastGroup uint32  `json:",omitempty"` // highest number of a group given out
+
+	// Bodies up to this id that several groups had are counted no more: all who
+	// had them were purged, and their rows are yet to go.
+	SharedThrough queue.MessageID `json:",omitempty"`
 }
 
 // Group is a consumer group in the row of its queue, deleted ones included
