@@ -136,7 +136,7 @@ func TestPrimaryGroupForm(t *testing.T) {
 		"DeadLetterQueueDeliveryCount is 21; it must be 0 to 20": {PrimaryConsumerGroupDeadLetterQueueDeliveryCount: p(int32(21))},
 		"DeadLetterQueueDeliveryCount is -1; it must be 0 to 20": {PrimaryConsumerGroupDeadLetterQueueDeliveryCount: p(int32(-1))},
 		"Filter: position 6: ":                                   {PrimaryConsumerGroupFilter: p(":a = ")}, // what follows is the filter's own
-		"Filter has 1025 characters; it must have at most 1024":  {PrimaryConsumerGroupFilter: p(strings.Repeat("x", 1025))},
+		"Filter: position 1025: ":                                {PrimaryConsumerGroupFilter: p(strings.Repeat("x", 1025))},
 	} {
 		d.Type = "CONSUMER_GROUPS"
 		_, err := formOnly().readCapabilities([]CapabilityDetails{{Type: "LARGE_MESSAGES"}, d})

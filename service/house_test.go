@@ -32,7 +32,7 @@ func inHouse(t *testing.T, o Options, f func(h *house)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := broker.Open(st, broker.Options{Limits: o.Limits, Checked: true})
+		b, err := broker.Open(st, broker.Options{Limits: o.Limits, Checked: true, KeepUnrouted: o.KeepUnrouted})
 		if err != nil {
 			t.Fatal(err)
 		}

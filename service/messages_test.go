@@ -213,24 +213,6 @@ func TestUnknownAndDeletedQueues(t *testing.T) {
 	})
 }
 
-func TestGroupsAreRefused(t *testing.T) {
-	inHouse(t, Options{}, func(h *house) {
-		h.create("orders", nil)
-		g := p("billing")
-		var errs [7]error
-		_, errs[0] = h.s.GetMessages(h.ctx, GetMessagesRequest{QueueRef: "orders", ConsumerGroupID: g})
-		_, errs[1] = h.s.UpdateMessage(h.ctx, UpdateMessageRequest{QueueRef: "orders", ConsumerGroupID: g})
-		_, errs[2] = h.s.UpdateMessages(h.ctx, UpdateMessagesRequest{QueueRef: "orders", ConsumerGroupID: g})
-		_, errs[3] = h.s.DeleteMessage(h.ctx, DeleteMessageRequest{QueueRef: "orders", ConsumerGroupID: g})
-		_, errs[4] = h.s.DeleteMessages(h.ctx, DeleteMessagesRequest{QueueRef: "orders", ConsumerGroupID: g})
-		_, errs[5] = h.s.GetStats(h.ctx, GetStatsRequest{QueueRef: "orders", ConsumerGroupID: g})
-		_, errs[6] = h.s.ListChannels(h.ctx, ListChannelsRequest{QueueRef: "orders", ConsumerGroupID: g})
-		for _, err := range errs {
-			h.want(err, queue.InvalidParameter, "consumerGroupId is given, but the queue does not have the capability CONSUMER_GROUPS")
-		}
-	})
-}
-
 // The same token gives the first answer and stores nothing.
 func TestPutRetryToken(t *testing.T) {
 	inHouse(t, Options{}, func(h *house) {

@@ -264,6 +264,8 @@ func (pl *play) step(s *step) {
 					r.VisibilityInSeconds = &n
 				case "retention":
 					r.RetentionInSeconds = &n
+				case "groups":
+					r.Capabilities = append(r.Capabilities, service.CapabilityDetails{Type: "CONSUMER_GROUPS"})
 				case "large":
 					r.Capabilities = append(r.Capabilities, service.CapabilityDetails{Type: "LARGE_MESSAGES"})
 				case "dlq":
@@ -273,6 +275,22 @@ func (pl *play) step(s *step) {
 				}
 			}
 		})
+	case "group": // group QUEUE NAME FILTER...
+		filter := strings.Join(words[2:], " ")
+		if _, err := h.service.CreateConsumerGroup(context.Background(), service.CreateConsumerGroupRequest{
+			QueueID: &words[0], DisplayName: &words[1], Filter: &filter,
+		}); err != nil {
+			fail("%v", err)
+		}
+	case "disable-group":
+		no := false
+		if _, err := h.service.UpdateConsumerGroup(context.Background(), service.UpdateConsumerGroupRequest{ConsumerGroupID: word(0), IsEnabled: &no}); err != nil {
+			fail("%v", err)
+		}
+	case "delete-group":
+		if _, err := h.service.DeleteConsumerGroup(context.Background(), service.DeleteConsumerGroupRequest{ConsumerGroupID: word(0)}); err != nil {
+			fail("%v", err)
+		}
 	case "stats": // stats NAME visible=1 inflight=0 dead=0, soon
 		pl.stats(word(0), words[1:], fail)
 	case "delete-queue":

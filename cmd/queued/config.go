@@ -41,6 +41,7 @@ type Config struct {
 
 	DefaultDeliveryCount int64
 	DefaultGetLimit      int64
+	KeepUnrouted         bool
 	Realm                string
 	Region               string
 
@@ -122,6 +123,7 @@ func (c *Config) settings() []setting {
 
 		{"default-delivery-count", "deadLetterQueueDeliveryCount of a queue that is made without one; 0 is no dead letter queue", count(&c.DefaultDeliveryCount)},
 		{"default-get-limit", "messages in the answer to a get that names no limit", count(&c.DefaultGetLimit)},
+		{"keep-unrouted", "keep what no consumer group of a queue accepts, for <queue>_unrouted to read; else it is dropped", boolean(&c.KeepUnrouted)},
 		{"realm", "the realm in the OCIDs that are made", text(&c.Realm, "name")},
 		{"region", "the region in the OCIDs that are made", text(&c.Region, "name")},
 

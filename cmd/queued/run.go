@@ -127,6 +127,7 @@ func (s *server) openCore() error {
 		PublishFloor: max(cfg.DiskFloorPublishBytes, 1),
 		LeaseFloor:   max(cfg.DiskFloorLeaseBytes, 1),
 		BallastBytes: cfg.BallastBytes,
+		KeepUnrouted: cfg.KeepUnrouted,
 		Logger:       s.log,
 		Fatal:        s.fatal,
 	})
@@ -138,6 +139,7 @@ func (s *server) openCore() error {
 		Limits:               &cfg.Limits,
 		DefaultDeliveryCount: new(int(cfg.DefaultDeliveryCount)),
 		DefaultGetLimit:      int(cfg.DefaultGetLimit),
+		KeepUnrouted:         cfg.KeepUnrouted,
 		Realm:                cfg.Realm,
 		Region:               cfg.Region,
 		PublicURL:            cfg.PublicURL,
