@@ -62,9 +62,11 @@ func (p pages) seal(position []byte) []byte {
 	return sum[:pageSeal]
 }
 
-// token is the page that begins behind position, which must not be empty.
+// token is the page that begins behind position, which must not be empty. The
+// position comes first: it is text, and what begins with text never begins with
+// a minus, which command lines would take for an option.
 func (p pages) token(position string) string {
-	return base64.RawURLEncoding.EncodeToString(append(p.seal([]byte(position)), position...))
+	return base64.RawURLEncoding.EncodeToString(append([]byte(position), p.seal([]byte(position))...))
 }
 
 // position is where the page begins: behind this key, or "" at the start of
@@ -77,8 +79,8 @@ func (p pages) position(page *string) (string, error) {
 	}
 	if len(*page) <= maxPageToken {
 		b, err := base64.RawURLEncoding.DecodeString(*page)
-		if err == nil && len(b) > pageSeal && p.token(string(b[pageSeal:])) == *page {
-			return string(b[pageSeal:]), nil
+		if position := string(b[:max(len(b)-pageSeal, 0)]); err == nil && position != "" && p.token(position) == *page {
+			return position, nil
 		}
 	}
 	return "", errPage

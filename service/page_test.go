@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +22,22 @@ func TestPageTokenRoundTrip(t *testing.T) {
 	}
 	if got, err := pages.position(nil); err != nil || got != "" {
 		t.Errorf("without a token: %q, %v", got, err)
+	}
+}
+
+// A command line takes what begins with a minus for an option: OCI's own prints
+// its help for `--page -h8Ksd...`.
+func TestPageTokenOnACommandLine(t *testing.T) {
+	pages := pagesOf("ListQueues")
+	for i := range 1000 {
+		for _, token := range []string{
+			pages.token(place{createdAt: queue.Instant(1700000000000 + i), id: "ocid1.queue.oc1.local.a", name: "orders"}.String()),
+			pagesOf("ListChannels").token("north-" + strconv.Itoa(i)),
+		} {
+			if token[0] == '-' {
+				t.Fatalf("token %s", token)
+			}
+		}
 	}
 }
 
