@@ -41,8 +41,7 @@ func readPage(t *testing.T) page {
 // WRITE=1 in the environment it writes the table instead.
 func (p page) compare(t *testing.T, said map[string]*report) {
 	t.Helper()
-	// The columns of clients that did not run are kept, and those of clients that
-	// failed, which have said so.
+	// The columns of clients that did not run are kept.
 	was := parse(p.table)
 	for name, r := range said {
 		if old := was[name]; !r.whole && old != nil {
