@@ -82,11 +82,11 @@ func (g *group) moveToDead(x burial, m store.Message) {
 		switch e = lease.Entry; {
 		case e.ExpireAfter <= g.now && !g.b.held(e.ExpireAfter):
 			g.dropLeased(lease)
-			q.events[evExpired]++
+			l.of.happened(evExpired, 1)
 			return
 		case e.ExpireAfter <= g.now, !dlq.Exhausted(int(e.Deliveries), l.of.deliveryLimit()):
 			g.giveBack(lease, e)
-			q.events[evLapsed]++
+			l.of.happened(evLapsed, 1)
 			return
 		}
 		from = store.Leased
@@ -120,5 +120,5 @@ func (g *group) moveToDead(x burial, m store.Message) {
 	}
 	g.addReturned(to, dead)
 	g.b.keeper.wants(dead.ExpireAfter)
-	q.events[evDeadLettered]++
+	l.of.happened(evDeadLettered, 1)
 }

@@ -3,7 +3,6 @@ package broker
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/queued-mq/queued/filter"
@@ -19,7 +18,7 @@ import (
 
 // unrouted is the number of the group that no client has: what no other group
 // accepted, if the server keeps it.
-const unrouted = math.MaxUint32
+const unrouted = store.UnroutedGroup
 
 var (
 	errNoGroup  = queue.Errorf(queue.NotAuthorizedOrNotFound, "the queue has no such consumer group")

@@ -60,11 +60,20 @@ type consumers struct {
 	searching    int          // searches for dormant lanes under way
 	searchedTo   string
 
+	events [eventKinds]int64 // of this group
+
 	// guarded by Broker.shown
 	shownGroup           queue.ConsumerGroup
 	shownMain, shownDead queue.Stats
 	shownDormant         int
 	shownDeadThrough     store.LaneID
+	shownEvents          [eventKinds]int64
+}
+
+// happened counts what happened to messages of the group.
+func (c *consumers) happened(what event, n int64) {
+	c.events[what] += n
+	c.queue.events[what] += n
 }
 
 func newConsumers(q *queueState, number uint32, deadThrough store.LaneID, waiting *atomic.Int64) *consumers {

@@ -181,7 +181,7 @@ func (g *group) purgeDormant(c *consumers) int64 {
 	g.b.dormant -= c.dormant
 	c.dead = c.dead.Plus(negative(c.dormantStats))
 	c.dormant, c.dormantStats, c.dormantShare = 0, queue.Stats{}, 0
-	c.queue.events[evPurged] += n
+	c.happened(evPurged, n)
 	g.cs.Queues = append(g.cs.Queues, c.queue.row())
 	g.touchQueue(c.queue)
 	g.after = append(g.after, func() { g.b.remover.add(removal{dormant: c.key(true, "")}) })

@@ -357,7 +357,7 @@ func (g *group) purge(l *lane) int64 {
 	l.of.queue.shared.held -= l.row.Shared
 	all := l.of.stats(l.dead())
 	*all = all.Plus(queue.Stats{Visible: -s.Visible, InFlight: -s.InFlight, Delayed: -s.Delayed, Bytes: -s.Bytes})
-	l.of.queue.events[evPurged] += n
+	l.of.happened(evPurged, n)
 	g.cs.GoneLanes = append(g.cs.GoneLanes, store.Lane{ID: l.row.ID, Key: l.row.Key})
 	g.cs.Removals = append(g.cs.Removals, l.row.ID)
 	g.b.unlink(l)

@@ -300,6 +300,7 @@ func (g *group) route(q *queueState, n *queue.NewMessage) []*lane {
 func (g *group) enter(l *lane, id queue.MessageID, n store.Message, size uint32) {
 	b, m := g.b, &n
 	g.touch(l)
+	l.of.events[evPublished]++
 	// In the order of the ids, a look at the oldest finds what expires; what
 	// breaks that order has a row of its own.
 	if m.ExpireAfter >= l.row.LastAfter {

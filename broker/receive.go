@@ -244,7 +244,7 @@ func (g *group) next(l *lane) (*window, store.Row, bool) {
 				l.row.Cursor = e.ID
 			}
 			g.drop(l, row, e, 0)
-			l.of.queue.events[evExpired]++
+			l.of.happened(evExpired, 1)
 		case row == store.Returned && !l.dead() && dlq.Exhausted(int(e.Deliveries), l.of.deliveryLimit()):
 			e := w.pop()
 			g.touch(l)
@@ -328,7 +328,7 @@ func (x *receive) take(g *group, l *lane) {
 	for _, e := range peeked {
 		g.addReturned(l, e)
 	}
-	q.events[evDelivered] += int64(len(x.taken))
+	x.of.happened(evDelivered, int64(len(x.taken)))
 	l.of.setReady(l)
 	g.read(l)
 }
@@ -411,7 +411,7 @@ func (g *group) release(t visibility.Token) {
 	e := x.Entry
 	e.Lease = 0
 	g.giveBack(x, e)
-	l.of.queue.events[evReturned]++
+	l.of.happened(evReturned, 1)
 }
 
 // QueueOf is the queue of a receipt, alive or not. Whether the delivery still
@@ -457,7 +457,7 @@ func (g *group) undeliver(t visibility.Token) {
 		e := x.Entry // also if it is on its way to the dead letter queue
 		e.Lease, e.Deliveries = 0, e.Deliveries-1
 		g.giveBack(x, e)
-		l.of.queue.events[evReturned]++
+		l.of.happened(evReturned, 1)
 		return
 	}
 	if e, ok := g.findReturned(l, t.Message); ok && e.Lease == t.Lease {
@@ -469,6 +469,6 @@ func (g *group) undeliver(t visibility.Token) {
 		e.Lease, e.Deliveries = 0, e.Deliveries-1
 		g.effect(store.Effect{Kind: store.Return, From: store.Returned, Lane: l.row.ID, Entry: e})
 		g.addReturned(l, e)
-		l.of.queue.events[evReturned]++
+		l.of.happened(evReturned, 1)
 	}
 }

@@ -125,7 +125,7 @@ func (g *group) delete(q *queueState, of *consumers, t visibility.Token) error {
 	default:
 		return nil // gone already, and the receipt is genuine: a success
 	}
-	q.events[evDeleted]++
+	d.lane.of.happened(evDeleted, 1)
 	return nil
 }
 
@@ -278,7 +278,7 @@ func (g *group) update(q *queueState, of *consumers, t visibility.Token, u *Visi
 		g.buryLeased(d.lease)
 	default:
 		g.giveBack(d.lease, d.lease.Entry)
-		q.events[evReturned]++
+		d.lane.of.happened(evReturned, 1)
 	}
 	return VisibilityResult{ID: t.Message, VisibleAfter: until}
 }

@@ -63,6 +63,10 @@ func (b *Broker) show(q *queueState) {
 	for _, c := range q.groups {
 		c.shownMain, c.shownDead = c.main, c.dead
 		c.shownDormant, c.shownDeadThrough = c.dormant, c.deadThrough
+		for i, n := range c.events {
+			c.shownEvents[i] += n
+		}
+		clear(c.events[:])
 	}
 	for i, n := range q.events {
 		q.shownEvents[i] += n
@@ -288,6 +292,7 @@ type QueueSnapshot struct {
 type GroupSnapshot struct {
 	Group      queue.ConsumerGroup
 	Main, Dead queue.Stats
+	Events     [eventKinds]int64 // as of a queue; published: what the group accepted
 }
 
 // Snapshot is the broker as metrics show it.
@@ -317,7 +322,7 @@ func (b *Broker) Snapshot() Snapshot {
 			for _, c := range q.shownGroups {
 				all.Main, all.Dead = all.Main.Plus(c.shownMain), all.Dead.Plus(c.shownDead)
 				if c.shownGroup.ID != "" {
-					all.Groups = append(all.Groups, GroupSnapshot{c.shownGroup, c.shownMain, c.shownDead})
+					all.Groups = append(all.Groups, GroupSnapshot{c.shownGroup, c.shownMain, c.shownDead, c.shownEvents})
 				}
 			}
 			s.Queues = append(s.Queues, all)

@@ -74,13 +74,13 @@ func (g *group) lapseSome() {
 		switch {
 		case x.ExpireAfter <= g.now && !b.held(x.ExpireAfter):
 			g.dropLeased(x)
-			x.lane.of.queue.events[evExpired]++
+			x.lane.of.happened(evExpired, 1)
 		case g.lastDelivery(x):
 			g.changes++
 			g.buryLeased(x)
 		default:
 			g.giveBack(x, x.Entry)
-			x.lane.of.queue.events[evLapsed]++
+			x.lane.of.happened(evLapsed, 1)
 		}
 	})
 	if more {
@@ -260,12 +260,12 @@ func (g *group) expire(id store.LaneID, m *store.ScannedMessage) {
 	}
 	if x := l.leases[e.ID]; x != nil {
 		g.dropLeased(x)
-		l.of.queue.events[evExpired]++
+		l.of.happened(evExpired, 1)
 		return
 	}
 	if r, ok := g.findReturned(l, e.ID); ok {
 		g.dropReturned(l, r)
-		l.of.queue.events[evExpired]++
+		l.of.happened(evExpired, 1)
 		return
 	}
 	switch {
@@ -292,7 +292,7 @@ func (g *group) expire(id store.LaneID, m *store.ScannedMessage) {
 	default:
 		return
 	}
-	l.of.queue.events[evExpired]++
+	l.of.happened(evExpired, 1)
 }
 
 // look is a lane whose oldest messages are to be looked at.

@@ -12,7 +12,7 @@ import (
 // has reports whether the queue has a consumer group of that number, the
 // primary one and that of what no group accepted included.
 func (q *Queue) has(group uint32) bool {
-	if group == 0 || group == ^uint32(0) && len(q.Groups) > 0 {
+	if group == 0 || group == UnroutedGroup && len(q.Groups) > 0 {
 		return true
 	}
 	for i := range q.Groups {

@@ -104,6 +104,9 @@ func parseTimerKey(k []byte) (Timer, bool) {
 	return Timer{queue.Instant(be.Uint64(k[1:])), LaneID(be.Uint64(k[9:])), queue.MessageID(be.Uint64(k[17:]))}, true
 }
 
+// UnroutedGroup is the number of the group of what no consumer group accepted.
+const UnroutedGroup = 1<<32 - 1
+
 // LaneKey names a lane by what it is for.
 type LaneKey struct {
 	Queue   QueueNumber

@@ -431,7 +431,7 @@ func TestVerify(t *testing.T) {
 		"total            1        1          1        0     11            11",
 		"",
 	}
-	if diff := cmp.Diff(want, lines[:5]); diff != "" || !strings.HasPrefix(lines[5], "format 1, generation 0, position ") || lines[6] != "everything is in order" {
+	if diff := cmp.Diff(want, lines[:5]); diff != "" || !strings.HasPrefix(lines[5], "format 2, generation 0, position ") || lines[6] != "everything is in order" {
 		t.Errorf("%s\n%s", diff, out)
 	}
 	if diff := cmp.Diff(before, hashes(t, s.dir)); diff != "" {
@@ -506,6 +506,35 @@ and 2 more
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestVerifyTableOfGroups: where a queue has consumer groups, a column names
+// them.
+func TestVerifyTableOfGroups(t *testing.T) {
+	group := func(n uint32, name string) store.Group {
+		return store.Group{ConsumerGroup: queue.ConsumerGroup{ID: queue.ID(name), Number: n, DisplayName: name, State: queue.Active}}
+	}
+	q := store.Queue{Number: 1, Groups: []store.Group{group(0, "primary"), group(2, "audit")}}
+	q.DisplayName, q.State = "orders", queue.Active
+	r := &store.Report{Format: 2, Queues: []store.Queue{q}}
+	for i, n := range []uint32{0, 2, 3, store.UnroutedGroup} {
+		l := store.Lane{ID: store.LaneID(i + 1), Key: store.LaneKey{Queue: 1, Group: n}, Fresh: 1, Bytes: 5}
+		r.Lanes = append(r.Lanes, store.LaneReport{Queue: "orders", Counted: l, Have: l})
+	}
+	var b strings.Builder
+	if err := findingOf("there", r).write(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `QUEUE   CONSUMER GROUP          CHANNEL  VISIBLE  IN FLIGHT  DELAYED  DEAD  BYTES STORED  BYTES COUNTED
+orders  primary                 -        1        0          0        0     5             5
+orders  audit                   -        1        0          0        0     5             5
+orders  group 3, which is gone  -        1        0          0        0     5             5
+orders  _unrouted               -        1        0          0        0     5             5
+total                                    4        0          0        0     20            20
+`
+	if got, _, _ := strings.Cut(b.String(), "\n\n"); got+"\n" != want {
+		t.Error(cmp.Diff(want, got+"\n"))
 	}
 }
 

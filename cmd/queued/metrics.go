@@ -125,7 +125,9 @@ const others = "_other"
 
 var (
 	queueMessages = desc("queued_queue_messages", "Messages of the queue by state.", "queue", "state")
-	queueBytes    = desc("queued_queue_bytes", "Stored octets of the queue, its dead letters included.", "queue")
+	queueBytes    = desc("queued_queue_bytes", "Stored octets of the queue, its dead letters included, those that several consumer groups have counted once.", "queue")
+	groupMessages = desc("queued_group_messages", "Messages of a consumer group of the queue by state.", "queue", "group", "state")
+	groupEvents   = desc("queued_group_messages_total", "What happened to messages of a consumer group of the queue, since the start.", "queue", "group", "event")
 	queueAge      = desc("queued_queue_oldest_message_age_seconds", "Age of the oldest message of the queue, dead letters aside; 0 without one.", "queue")
 	messagesTotal = desc("queued_messages_total", "What happened to messages of the queue, since the start.", "queue", "event")
 	fullGets      = desc("queued_gets_at_in_flight_limit_total", "Gets that found the queue at its in-flight limit and waited or came back empty, since the start.", "queue")
@@ -159,11 +161,19 @@ type queueCollector struct {
 	mu     sync.Mutex
 	last   map[queue.ID]tally
 	totals map[string]*tally
+
+	lastOfGroup   map[queue.ID]events // of the group; that of what no group accepted bears the id of its queue
+	totalsOfGroup map[groupLabels]*events
 }
+
+type events = [len(broker.EventNames)]int64
+
+// groupLabels are the labels of a consumer group.
+type groupLabels struct{ queue, group string }
 
 // tally is what is counted of one queue, or of all queues of one label.
 type tally struct {
-	events [len(broker.EventNames)]int64
+	events events
 	full   int64
 	held   int64
 }
@@ -172,13 +182,14 @@ func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, log
 	return &queueCollector{
 		snapshot: b.Snapshot, age: b.OldestAge, cfg: cfg, listeners: listeners, log: log,
 		last: map[queue.ID]tally{}, totals: map[string]*tally{},
+		lastOfGroup: map[queue.ID]events{}, totalsOfGroup: map[groupLabels]*events{},
 	}
 }
 
 // Describe is part of prometheus.Collector.
 func (c *queueCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		queueMessages, queueBytes, queueAge, messagesTotal, fullGets, heldPublishes, queuesNow, waitersNow, inFlightNow, storedBytes,
+		queueMessages, queueBytes, groupMessages, groupEvents, queueAge, messagesTotal, fullGets, heldPublishes, queuesNow, waitersNow, inFlightNow, storedBytes,
 		diskFree, diskFloor, diskAlert, clockAhead, clockJumps, connections, connsRefused,
 	} {
 		out <- d
@@ -192,7 +203,65 @@ const ageTime = time.Second
 // shown is what is shown under one label.
 type shown struct {
 	main, dead queue.Stats
+	stored     int64
 	age        time.Duration
+}
+
+// groupShown is what is shown of the consumer groups of one name.
+type groupShown struct {
+	main, dead queue.Stats
+	events     *events
+}
+
+// unrouted is the label of what no consumer group accepted.
+const unrouted = "_unrouted"
+
+// groups adds up what the snapshot says of consumer groups, for the queues that
+// are shown by name: groups can have any name, and there may be any number.
+func (c *queueCollector) groups(s *broker.Snapshot, by map[string]*shown) map[groupLabels]*groupShown {
+	out := map[groupLabels]*groupShown{}
+	seen := map[queue.ID]events{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		label := q.Queue.DisplayName
+		if by[label] == nil || label == others {
+			continue
+		}
+		for j := range q.Groups {
+			g := &q.Groups[j]
+			at, id := groupLabels{label, g.Group.DisplayName}, g.Group.ID
+			if id == queue.UnroutedGroup {
+				at.group, id = unrouted, q.Queue.ID
+			}
+			sum := out[at]
+			if sum == nil {
+				if c.totalsOfGroup[at] == nil {
+					c.totalsOfGroup[at] = &events{}
+				}
+				sum = &groupShown{events: c.totalsOfGroup[at]}
+				out[at] = sum
+			}
+			sum.main, sum.dead = sum.main.Plus(g.Main), sum.dead.Plus(g.Dead)
+			before := c.lastOfGroup[id]
+			for k, n := range g.Events {
+				sum.events[k] += n - before[k]
+			}
+			seen[id] = g.Events
+		}
+	}
+	c.lastOfGroup = seen
+	maps.DeleteFunc(c.totalsOfGroup, func(at groupLabels, _ *events) bool { return out[at] == nil })
+	return out
+}
+
+// states are the numbers of messages by state.
+func states(main, dead queue.Stats) map[string]int64 {
+	return map[string]int64{
+		"visible": main.Visible, "in_flight": main.InFlight, "delayed": main.Delayed,
+		"dead": dead.Visible + dead.InFlight + dead.Delayed,
+	}
 }
 
 // Collect is part of prometheus.Collector.
@@ -200,14 +269,19 @@ func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
 	s := c.snapshot()
 	by, totals := c.label(&s)
 	for label, q := range by {
-		for state, n := range map[string]int64{
-			"visible": q.main.Visible, "in_flight": q.main.InFlight, "delayed": q.main.Delayed,
-			"dead": q.dead.Visible + q.dead.InFlight + q.dead.Delayed,
-		} {
+		for state, n := range states(q.main, q.dead) {
 			gauge(out, queueMessages, float64(n), label, state)
 		}
-		gauge(out, queueBytes, float64(q.main.Bytes+q.dead.Bytes), label)
+		gauge(out, queueBytes, float64(q.stored), label)
 		gauge(out, queueAge, q.age.Seconds(), label)
+	}
+	for at, g := range c.groups(&s, by) {
+		for state, n := range states(g.main, g.dead) {
+			gauge(out, groupMessages, float64(n), at.queue, at.group, state)
+		}
+		for i, event := range broker.EventNames {
+			counter(out, groupEvents, float64(g.events[i]), at.queue, at.group, event)
+		}
 	}
 	for label, t := range totals {
 		for i, name := range broker.EventNames {
@@ -259,7 +333,7 @@ func (c *queueCollector) label(s *broker.Snapshot) (map[string]*shown, map[strin
 			sum = &shown{}
 			by[label] = sum
 		}
-		sum.main, sum.dead = sum.main.Plus(q.Main), sum.dead.Plus(q.Dead)
+		sum.main, sum.dead, sum.stored = sum.main.Plus(q.Main), sum.dead.Plus(q.Dead), sum.stored+q.Stored
 		if !q.Main.Empty() && (label != others || time.Since(began) < ageTime) {
 			age, err := c.age(q.Queue.ID)
 			if err != nil {

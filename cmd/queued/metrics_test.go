@@ -66,6 +66,9 @@ func TestMetrics(t *testing.T) {
 	s.call(t, http.MethodPost, messages, `{"messages":[{"content":"a"},{"content":"bc"},{"content":"later","delayInSeconds":60}]}`, 200)
 	s.call(t, http.MethodGet, messages+"?limit=1", "", 200)
 	s.call(t, http.MethodGet, strings.Replace(messages, "orders", "nobody", 1), "", 404)
+	mail := strings.TrimSuffix(strings.Replace(messages, "orders", "mail", 1), "/messages")
+	s.call(t, http.MethodPut, mail, `{"capabilities":[{"type":"CONSUMER_GROUPS","primaryConsumerGroupFilter":":urgent"}]}`, 202)
+	s.call(t, http.MethodPost, mail+"/messages", `{"messages":[{"content":"", "metadata":{"customProperties":{"urgent":""}}},{"content":"nobody wants it"}]}`, 200)
 	s.call(t, http.MethodPost, messages, `{"messages":`, 400) // refused before a use case sees it
 	s.call(t, http.MethodGet, "http://"+s.rest+"/nowhere", "", 404)
 
@@ -75,6 +78,8 @@ func TestMetrics(t *testing.T) {
 		labels string
 	}{
 		"queued_queue_messages":                   {dto.MetricType_GAUGE, "queue state"},
+		"queued_group_messages":                   {dto.MetricType_GAUGE, "group queue state"},
+		"queued_group_messages_total":             {dto.MetricType_COUNTER, "event group queue"},
 		"queued_queue_bytes":                      {dto.MetricType_GAUGE, "queue"},
 		"queued_queue_oldest_message_age_seconds": {dto.MetricType_GAUGE, "queue"},
 		"queued_messages_total":                   {dto.MetricType_COUNTER, "event queue"},
@@ -153,11 +158,11 @@ func TestMetrics(t *testing.T) {
 			want[q+","+state] = 0
 		}
 	}
-	want["orders,visible"], want["orders,in_flight"], want["orders,delayed"] = 1, 1, 1
+	want["orders,visible"], want["orders,in_flight"], want["orders,delayed"], want["mail,visible"] = 1, 1, 1, 1
 	if diff := cmp.Diff(want, samples(families["queued_queue_messages"])); diff != "" {
 		t.Errorf("queued_queue_messages (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]float64{"orders": 8, "mail": 0}, samples(families["queued_queue_bytes"])); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"orders": 8, "mail": 6}, samples(families["queued_queue_bytes"])); diff != "" {
 		t.Errorf("queued_queue_bytes (-want +got):\n%s", diff)
 	}
 	events := slices.Sorted(maps.Keys(samples(families["queued_messages_total"])))
@@ -171,8 +176,17 @@ func TestMetrics(t *testing.T) {
 	if got := samples(families["queued_messages_total"]); got["published,orders"] != 3 || got["delivered,orders"] != 1 {
 		t.Errorf("queued_messages_total is %v", got)
 	}
+	if got := samples(families["queued_group_messages"]); len(got) != 8 || got["Primary Consumer Group,mail,visible"] != 1 || got["_unrouted,mail,visible"] != 0 {
+		t.Errorf("queued_group_messages is %v", got)
+	}
+	if got := samples(families["queued_group_messages_total"]); got["published,Primary Consumer Group,mail"] != 1 {
+		t.Errorf("queued_group_messages_total is %v", got)
+	}
+	if got := samples(families["queued_messages_total"]); got["published,mail"] != 2 || got["unrouted,mail"] != 1 {
+		t.Errorf("queued_messages_total is %v", got)
+	}
 	wantRequests := map[string]float64{
-		"OK,rest,PutMessages": 1, "OK,rest,GetMessages": 1, "NotAuthorizedOrNotFound,rest,GetMessages": 1,
+		"OK,rest,PutMessages": 2, "OK,rest,UpdateQueue": 1, "OK,rest,GetMessages": 1, "NotAuthorizedOrNotFound,rest,GetMessages": 1,
 		"CannotParseRequest,rest,PutMessages": 1, "NotFound,rest,": 1,
 	}
 	if diff := cmp.Diff(wantRequests, samples(families["queued_requests_total"])); diff != "" {
@@ -181,7 +195,7 @@ func TestMetrics(t *testing.T) {
 	if got := samples(families["queued_connections"]); len(got) != 4 || got["admin"] < 1 {
 		t.Errorf("queued_connections is %v", got)
 	}
-	if got := samples(families["queued_queue_oldest_message_age_seconds"]); got["orders"] <= 0 || got["mail"] != 0 {
+	if got := samples(families["queued_queue_oldest_message_age_seconds"]); got["orders"] <= 0 || got["mail"] <= 0 || got["orders"] < got["mail"] {
 		t.Errorf("queued_queue_oldest_message_age_seconds is %v", got)
 	}
 	if samples(families["queued_sync_seconds"])[""] < 1 || samples(families["queued_commit_group_size"])[""] < 1 {

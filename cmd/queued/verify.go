@@ -74,6 +74,7 @@ type finding struct {
 // laneFinding is one channel of one queue with its dead letters.
 type laneFinding struct {
 	Queue   string `json:"queue"`
+	Group   string `json:"consumerGroup,omitempty"` // display name; "": the queue has no consumer groups
 	Channel string `json:"channel"`
 	pair
 	number store.QueueNumber
@@ -156,7 +157,7 @@ func findingOf(folder string, r *store.Report) *finding {
 		key := l.Counted.Key
 		if n := len(f.Rows); n == 0 || f.Rows[n-1].number != key.Queue || f.Rows[n-1].group != key.Group || f.Rows[n-1].Channel != key.Channel {
 			name := cmp.Or(l.Queue, fmt.Sprintf("queue %d, which is gone", key.Queue))
-			f.Rows = append(f.Rows, laneFinding{Queue: name, Channel: key.Channel, number: key.Queue, group: key.Group})
+			f.Rows = append(f.Rows, laneFinding{Queue: name, Group: groupName(r, key), Channel: key.Channel, number: key.Queue, group: key.Group})
 		}
 		row := &f.Rows[len(f.Rows)-1]
 		row.Stored.add(&l.Have)
@@ -177,6 +178,26 @@ func findingOf(folder string, r *store.Report) *finding {
 	return f
 }
 
+// groupName is the display name of the consumer group that a lane is of; "" if
+// its queue has none.
+func groupName(r *store.Report, key store.LaneKey) string {
+	for i := range r.Queues {
+		if r.Queues[i].Number != key.Queue || len(r.Queues[i].Groups) == 0 {
+			continue
+		}
+		for _, g := range r.Queues[i].Groups {
+			if g.Number == key.Group {
+				return g.DisplayName
+			}
+		}
+		if key.Group == store.UnroutedGroup {
+			return unrouted
+		}
+		return fmt.Sprintf("group %d, which is gone", key.Group)
+	}
+	return ""
+}
+
 func (f *finding) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -187,16 +208,23 @@ func (f *finding) writeJSON(w io.Writer) error {
 // write prints the table, then the differences.
 func (f *finding) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "QUEUE\tCHANNEL\tVISIBLE\tIN FLIGHT\tDELAYED\tDEAD\tBYTES STORED\tBYTES COUNTED")
-	line := func(name, channel string, p pair) {
+	heading := "" // a column more, if a queue has some
+	if slices.ContainsFunc(f.Rows, func(r laneFinding) bool { return r.Group != "" }) {
+		heading = "CONSUMER GROUP\t"
+	}
+	fmt.Fprintln(t, "QUEUE\t"+heading+"CHANNEL\tVISIBLE\tIN FLIGHT\tDELAYED\tDEAD\tBYTES STORED\tBYTES COUNTED")
+	line := func(name, group, channel string, p pair) {
+		if heading != "" {
+			name += "\t" + group
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", name, channel,
 			cell(p.Stored.Visible, p.Counted.Visible), cell(p.Stored.InFlight, p.Counted.InFlight),
 			cell(p.Stored.Delayed, p.Counted.Delayed), cell(p.Stored.Dead, p.Counted.Dead), p.Stored.Bytes, p.Counted.Bytes)
 	}
 	for _, r := range f.Rows {
-		line(plain(r.Queue), cmp.Or(plain(r.Channel), "-"), r.pair)
+		line(plain(r.Queue), cmp.Or(plain(r.Group), "-"), cmp.Or(plain(r.Channel), "-"), r.pair)
 	}
-	line("total", "", f.Total)
+	line("total", "", "", f.Total)
 	if err := t.Flush(); err != nil {
 		return err
 	}
