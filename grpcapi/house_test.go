@@ -42,11 +42,11 @@ func connectWith(t *testing.T, l limits.Settings, o Options) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Open(st, broker.Options{Limits: &l, Checked: true})
+	b, err := broker.Open(st, broker.Options{Limits: &l, Checked: true, KeepUnrouted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc := service.New(b, service.Options{Limits: &l})
+	svc := service.New(b, service.Options{Limits: &l, KeepUnrouted: true})
 	wire := bufconn.Listen(1 << 16)
 	srv := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()))
 	queuev1.RegisterQueueAdminServiceServer(srv, NewAdmin(svc))

@@ -284,11 +284,11 @@ func (pl *play) step(s *step) {
 		}
 	case "disable-group":
 		no := false
-		if _, err := h.service.UpdateConsumerGroup(context.Background(), service.UpdateConsumerGroupRequest{ConsumerGroupID: word(0), IsEnabled: &no}); err != nil {
+		if _, err := h.service.UpdateConsumerGroup(context.Background(), service.UpdateConsumerGroupRequest{ConsumerGroupID: strings.Join(words, " "), IsEnabled: &no}); err != nil {
 			fail("%v", err)
 		}
 	case "delete-group":
-		if _, err := h.service.DeleteConsumerGroup(context.Background(), service.DeleteConsumerGroupRequest{ConsumerGroupID: word(0)}); err != nil {
+		if _, err := h.service.DeleteConsumerGroup(context.Background(), service.DeleteConsumerGroupRequest{ConsumerGroupID: strings.Join(words, " ")}); err != nil {
 			fail("%v", err)
 		}
 	case "stats": // stats NAME visible=1 inflight=0 dead=0, soon

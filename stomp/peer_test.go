@@ -99,11 +99,11 @@ func openHouse(t testing.TB, o Options, l *limits.Settings, inBubble, checked bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Open(st, broker.Options{Limits: l, Checked: checked})
+	b, err := broker.Open(st, broker.Options{Limits: l, Checked: checked, KeepUnrouted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.broker, h.service = b, service.New(b, service.Options{Limits: l})
+	h.broker, h.service = b, service.New(b, service.Options{Limits: l, KeepUnrouted: true})
 	for _, q := range queues {
 		h.queue(q, nil)
 	}
