@@ -1,6 +1,6 @@
 # What can be done here. Every target runs from a fresh clone with Go, git and
-# make alone; the tools are Go modules pinned in go.mod and tools/go.mod, and a
-# Debian package that `make setup` installs.
+# make alone; the tools are Go modules pinned in go.mod and tools/go.mod, and
+# what `make setup` installs: Debian packages, and OCI's clients in .build.
 
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
