@@ -49,6 +49,9 @@ func TestReadme(t *testing.T) {
 		`"content":"second"`,
 		`{"queue":{"visibleMessages":0,"inFlightMessages":0,`, `"dlq":{"visibleMessages":1,`,
 		`"content":"second"`, `"deadLetter":`,
+		`"displayName":"events","lifecycleState":"ACTIVE"}`,
+		`"content":"big"`,
+		`{"queue":{"visibleMessages":2,`,
 	} {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
