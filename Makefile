@@ -55,6 +55,10 @@ e2e: ## the tests that drive the real binary
 clients: ## run the clients that OCI hands out and write the table of docs/clients.md
 	cd e2e && WRITE=1 $(GO) test ./clients -count=1 -v
 
+.PHONY: schemathesis
+schemathesis: ## fuzz the REST API by its OpenAPI document for MINUTES
+	cd e2e && MINUTES=$(MINUTES) $(GO) test ./openapi -count=1 -v -timeout 0
+
 .PHONY: chaos
 chaos: ## kill the server ROUNDS times under load and judge what its clients saw (SEED=... repeats)
 	cd e2e && ROUNDS=$(ROUNDS) SEED=$(SEED) $(GO) test ./chaos -run TestKill -count=1 -v -timeout 0

