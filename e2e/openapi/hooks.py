@@ -115,3 +115,21 @@ def deleted_is_deleted(ctx, response, case):
         body = response.json()
         if body["id"] in deleted and body["lifecycleState"] != "DELETED":
             raise AssertionError(f"{body['id']} was deleted and is {body['lifecycleState']}")
+
+
+@schemathesis.check
+def refused_entry_by_entry(ctx, response, case):
+    """A batch that does not conform fails, whole or in an entry."""
+    if response.status_code == 200 and operation(case) in ("UpdateMessages", "DeleteMessages"):
+        body = response.json()
+        failed = sum("errorCode" in entry for entry in body["entries"])
+        if body["clientFailures"] + body["serverFailures"] != failed:
+            raise AssertionError(f"{failed} entries failed, other numbers are told: {body}")
+        if not positive(case) and breaks_entries(case) and failed == 0:
+            raise AssertionError(f"nothing failed of {case.body}")
+
+
+def breaks_entries(case):
+    """Whether it is the body that does not conform."""
+    info = case.meta.components.get("body") if case.meta is not None else None
+    return info is not None and info.mode.is_negative

@@ -115,6 +115,9 @@ func (s *schemas) field(f protoreflect.FieldDescriptor) (*object, error) {
 	}
 	if s.sent[f.ContainingMessage().FullName()] && !required(f) && schema.has("type") && !schema.has("enum") {
 		schema.set("nullable", true) // null is absent
+		if values, ok := schema.values["additionalProperties"].(*object); ok {
+			values.set("nullable", true)
+		}
 	}
 	return schema, nil
 }
