@@ -2,8 +2,9 @@
 # Gets a machine with Go, git and make ready: checks the Go version, downloads
 # the modules of the server, of the tools and of the end-to-end tests, and
 # installs stomp.py, which the tests run as a client that is not ours, strace,
-# which plays the bad disk, and OCI's own clients, under .build. Safe to run
-# again; downloads and installs nothing that is there already.
+# which plays the bad disk, and under .build OCI's own clients and what proves the
+# OpenAPI document. Safe to run again; downloads and installs nothing that is
+# there already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
