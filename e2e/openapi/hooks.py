@@ -85,7 +85,9 @@ UNSAID = [
     r"retry.token was used for (another|other)",
     r"consumerGroupId is given, but the queue does not have",  # it is the queue that decides
     r"does not have the capability",
-    r"behind a queue means its dead letter queue",  # not every operation has one
+    r"behind a queue means",  # a dead letter queue, which not every operation has
+    r"consumerGroupId may not be given here",
+    r"which queueId names, is not known",  # a resource that the body names
     r"to the retentionInSeconds of the queue",  # one value bounds another
     r"must be below the retention of the message",
     r"has \d+ octets; it (may|must) have",  # schemas count characters

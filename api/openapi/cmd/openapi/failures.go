@@ -65,10 +65,10 @@ var everyCode = []string{
 // moreCodes is what an operation can answer beside what failuresOf tells by its
 // shape.
 var moreCodes = map[protoreflect.Name][]string{
-	"CreateQueue": {"LimitExceeded", "NotAuthorizedOrNotFound", "InvalidatedRetryToken", "MethodNotImplemented"},
-	"UpdateQueue": {"MethodNotImplemented"},
-	"CreateConsumerGroup": {"LimitExceeded", "RelatedResourceNotAuthorizedOrNotFound", "NotAuthorizedOrNotFound", "IncorrectState", "Conflict",
-		"InvalidatedRetryToken", "NotAuthorizedOrResourceAlreadyExists", "MethodNotImplemented"},
+	"CreateQueue": {"LimitExceeded", "NotAuthorizedOrNotFound", "InvalidatedRetryToken"},
+	"CreateConsumerGroup": {"LimitExceeded", "RelatedResourceNotAuthorizedOrNotFound", "NotAuthorizedOrNotFound", "IncorrectState",
+		"InvalidatedRetryToken", "NotAuthorizedOrResourceAlreadyExists"},
+	"GetConsumerGroup":    {"Conflict"},
 	"UpdateConsumerGroup": {"Conflict", "NotAuthorizedOrResourceAlreadyExists"},
 	"DeleteConsumerGroup": {"Conflict"},
 	"PutMessages":         {"LimitExceeded", "TooManyRequests", "InsufficientStorage"},
