@@ -17,7 +17,8 @@ import (
 	"github.com/queued-mq/queued/e2e/server"
 )
 
-// operations are the rows of the table: those of the control plane, those of
+// operations are what each client must have checks of, and the rows of the
+// table: those of the control plane, those of
 // the data plane, and what concerns several of them.
 var operations = []string{
 	"CreateQueue", "GetQueue", "ListQueues", "UpdateQueue", "DeleteQueue", "ChangeQueueCompartment", "PurgeQueue",
@@ -26,22 +27,6 @@ var operations = []string{
 	"PutMessages", "GetMessages", "UpdateMessage", "DeleteMessage", "UpdateMessages", "DeleteMessages",
 	"GetStats", "ListChannels",
 	"errors", "paging", "dlq", "channels", "groups",
-}
-
-// withGroups is whether consumer groups are checked: when the server has them
-// this becomes a constant, true. With them the programs find CONSUMER_GROUPS=1
-// in their environment; without them they say nothing of groups, and the table
-// has no such rows.
-var withGroups = os.Getenv("CONSUMER_GROUPS") == "1"
-
-// demanded are the operations that each client must have checks of.
-func demanded() []string {
-	if withGroups {
-		return operations
-	}
-	return slices.DeleteFunc(slices.Clone(operations), func(op string) bool {
-		return op == "groups" || strings.Contains(op, "ConsumerGroup")
-	})
 }
 
 // client is a program that checks one client.
@@ -59,9 +44,8 @@ const runTimeout = 8 * time.Minute
 
 // run runs the program beside a server of its own. It finds in its environment
 //
-//	QUEUED           the server, http://host:port
-//	HOME, TMPDIR     empty folders of its own
-//	CONSUMER_GROUPS  1 if consumer groups are to be checked
+//	QUEUED        the server, http://host:port
+//	HOME, TMPDIR  empty folders of its own
 //
 // and of the test's environment only PATH and LANG. A client that turns to
 // anything but this machine meets a proxy that fails the test.
@@ -87,9 +71,6 @@ func (c client) run(t *testing.T, r *report) {
 		"http_proxy=" + trap, "https_proxy=" + trap, "HTTP_PROXY=" + trap, "HTTPS_PROXY=" + trap,
 		"no_proxy=127.0.0.1,localhost", "NO_PROXY=127.0.0.1,localhost",
 	}, c.env...)
-	if withGroups {
-		cmd.Env = append(cmd.Env, "CONSUMER_GROUPS=1")
-	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = 5 * time.Second // for children that hold its output
@@ -102,7 +83,7 @@ func (c client) run(t *testing.T, r *report) {
 	if err := r.read(out.String()); err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range demanded() {
+	for _, op := range operations {
 		if r.checks[op] == 0 && r.none[op] == "" {
 			t.Errorf("%s: no check", op)
 		}
@@ -125,7 +106,7 @@ func newReport() *report {
 func (r *report) read(text string) error {
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		f := strings.Split(lines.Text(), "\t")
-		if len(f) != 3 || f[2] == "" || !slices.Contains(demanded(), f[1]) {
+		if len(f) != 3 || f[2] == "" || !slices.Contains(operations, f[1]) {
 			return fmt.Errorf("no check: %q", lines.Text())
 		}
 		switch f[0] {

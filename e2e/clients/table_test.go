@@ -68,7 +68,7 @@ func format(said map[string]*report) string {
 		table.WriteString(" " + c.name + " |")
 	}
 	table.WriteString("\n|---|" + strings.Repeat("---:|", len(clients())) + "\n")
-	for _, op := range demanded() {
+	for _, op := range operations {
 		fmt.Fprintf(&table, "| %s |", op)
 		for _, c := range clients() {
 			if why := said[c.name].none[op]; why != "" {
@@ -181,7 +181,7 @@ func TestTable(t *testing.T) {
 	said := map[string]*report{}
 	for i, c := range clients() {
 		r := newReport()
-		for j, op := range demanded() {
+		for j, op := range operations {
 			if (i+j)%3 == 0 {
 				r.none[op] = fmt.Sprintf("reason: %d, %d", i, j)
 			} else {

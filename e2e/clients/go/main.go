@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 
 	"github.com/oracle/oci-go-sdk/v65/common"
@@ -15,9 +14,7 @@ func main() {
 	queues()
 	messages()
 	refusals()
-	if os.Getenv("CONSUMER_GROUPS") == "1" {
-		groups()
-	}
+	groups()
 }
 
 // ok says that something of an operation is as it must be.

@@ -9,9 +9,7 @@ final class Main {
             new Queues(server).run();
             new Messages(server).run();
             new Refusals(server).run();
-            if ("1".equals(System.getenv("CONSUMER_GROUPS"))) {
-                new Groups(server).run();
-            }
+            new Groups(server).run();
         }
     }
 }

@@ -1,9 +1,5 @@
 """What the checks of both clients say, as the frame reads it."""
 
-import os
-
-GROUPS = os.environ.get("CONSUMER_GROUPS") == "1"
-
 
 def ok(operation, what):
     print("ok", operation, what, sep="\t", flush=True)

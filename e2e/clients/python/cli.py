@@ -4,7 +4,7 @@ it, behind the lines that docs/clients.md shows."""
 import cli_groups
 import cli_messages
 import cli_queues
-from checks import GROUPS, same
+from checks import same
 from cli_run import admin, queue
 
 
@@ -20,8 +20,7 @@ def main():
     page()
     cli_queues.check()
     cli_messages.check()
-    if GROUPS:
-        cli_groups.check()
+    cli_groups.check()
 
 
 if __name__ == "__main__":

@@ -28,14 +28,12 @@ def main():
     import sdk_groups
     import sdk_messages
     import sdk_queues
-    from checks import GROUPS
 
     admin, messages = connect(os.environ["QUEUED"])
     sdk_queues.check(admin, messages)
     sdk_messages.check(admin, messages)
     sdk_channels.check(admin, messages)
-    if GROUPS:
-        sdk_groups.check(admin, messages)
+    sdk_groups.check(admin, messages)
 
 
 if __name__ == "__main__":

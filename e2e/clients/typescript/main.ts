@@ -10,7 +10,7 @@ async function main(): Promise<void> {
   await queues();
   await messages();
   await refusals();
-  if (process.env.CONSUMER_GROUPS === "1") await groups();
+  await groups();
   admin.close();
   client.close();
 }
