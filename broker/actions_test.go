@@ -25,6 +25,8 @@ func (w *world) acts() []wantAct {
 		{5, "publishOnce", w.publishOnce}, {4, "undeliver", w.undeliver}, {4, "abandon", w.abandon},
 		{4, "changeLimit", w.changeLimit}, {3, "restart", w.restart}, {3, "crash", w.crash},
 		{8, "stall", w.stall}, {2, "sleepLong", w.sleepLong}, {2, "purge", w.purge}, {1, "deleteQueue", w.deleteQueue}, {4, "get", w.get},
+		{4, "putGroup", w.putGroup}, {5, "changeGroup", w.changeGroup}, {2, "deleteGroup", w.deleteGroup}, {2, "wrongGroup", w.wrongGroup},
+		{2, "release", w.release},
 	}
 }
 
@@ -74,6 +76,11 @@ func (w *world) createQueue() {
 	w.queues = append(w.queues, q)
 	w.admin(func(tx *Tx) { tx.PutQueue(q.Queue) })
 	w.settle(0)
+	if w.roll("with groups", 2) == 0 {
+		for range 2 + w.roll("groups", 2) {
+			w.addGroup(q)
+		}
+	}
 }
 
 // deleteQueue deletes a queue and makes another in its place.
@@ -82,7 +89,7 @@ func (w *world) deleteQueue() {
 	q := w.queues[i]
 	w.note("delete queue %s", q.ID)
 	w.queues = slices.Delete(w.queues, i, i+1)
-	maps.DeleteFunc(w.messages, func(_ queue.MessageID, m want) bool { return m.q == q })
+	maps.DeleteFunc(w.messages, func(_ place, m want) bool { return m.q == q })
 	drop := w.roll("drop", 2) == 0
 	w.admin(func(tx *Tx) {
 		gone := q.Queue
@@ -136,6 +143,9 @@ func (w *world) newMessages(q *wantQueue, most int) []queue.NewMessage {
 		case 2:
 			m.ContentType, m.Properties = "text/plain", []queue.Property{{Name: "n", Value: "v"}}
 		}
+		if kind := pick(w, "property", "", "a", "b", "a", "c"); len(q.groups) > 0 && kind != "" {
+			m.Properties = append(m.Properties, queue.Property{Name: "kind", Value: kind})
+		}
 		life := q.Retention
 		if w.roll("own retention", 3) == 0 {
 			m.Retention = pick(w, "retention", 10*time.Second, min(time.Minute, life), life)
@@ -155,13 +165,18 @@ func (w *world) newMessages(q *wantQueue, most int) []queue.NewMessage {
 func (w *world) refuses(q *wantQueue, messages []queue.NewMessage) bool {
 	var whole, adds int64
 	have, add, named := map[string]int64{}, map[string]int64{}, map[string]bool{}
+	counted := make(map[queue.MessageID]bool) // whatever the number of groups
 	for _, m := range w.messages {
-		if m.q == q {
+		if m.q != q {
+			continue
+		}
+		if !counted[m.id] {
+			counted[m.id] = true
 			whole += m.Size()
 			have[m.Channel] += m.Size()
-			if !m.dead && m.Channel != "" {
-				named[m.Channel] = true
-			}
+		}
+		if !m.dead && m.Channel != "" {
+			named[m.Channel] = true
 		}
 	}
 	for i := range messages {
@@ -229,16 +244,21 @@ func (w *world) published(q *wantQueue, s sent, alone bool) {
 	for i, p := range s.out {
 		n := s.Messages[i]
 		m := want{NewMessage: n, id: p.ID, q: q, created: now, expire: now.Add(cmp.Or(n.Retention, q.Retention))}
+		to := w.route(q, &n)
+		m.shared = len(to) > 1
 		if n.Delay > 0 {
 			m.state, m.due = delayed, now.Add(n.Delay)
 		}
 		if p.ExpireAfter != m.expire {
 			w.fail("message %d expires at %s, want %s", p.ID, p.ExpireAfter, m.expire)
 		}
-		if _, used := w.messages[p.ID]; used || p.ID == 0 || p.ID > queue.MaxMessageID || i > 0 && p.ID <= s.out[i-1].ID {
-			w.fail("message id %d is not new", p.ID)
+		if p.ID <= w.lastID || p.ID > queue.MaxMessageID {
+			w.fail("message id %d comes after %d", p.ID, w.lastID)
 		}
-		w.messages[p.ID] = m
+		w.lastID = p.ID
+		for _, m.group = range to {
+			w.messages[m.place()] = m
+		}
 	}
 }
 
@@ -284,15 +304,20 @@ func (w *world) purge() {
 			}
 		}
 	}
-	w.note("purge %s %s %q", q.ID, what, only)
+	groups := w.someGroups(q)
+	w.note("purge %s %q %s %q", q.ID, groups, what, only)
 	var n, want int64
-	for id, m := range w.messages {
-		if m.q == q && (what == queue.PurgeBoth || m.dead == (what == queue.PurgeDLQ)) && (only == nil || slices.Contains(only, m.Channel)) {
-			delete(w.messages, id)
+	for at, m := range w.messages {
+		if m.q == q && slices.ContainsFunc(groups, func(id queue.ID) bool { return q.number(id) == m.group }) && (what == queue.PurgeBoth || m.dead == (what == queue.PurgeDLQ)) && (only == nil || slices.Contains(only, m.Channel)) {
+			delete(w.messages, at)
 			want++
 		}
 	}
-	w.admin(func(tx *Tx) { n = tx.Purge(q.ID, "", what, only) })
+	w.admin(func(tx *Tx) {
+		for _, group := range groups {
+			n += tx.Purge(q.ID, group, what, only)
+		}
+	})
 	if n != want {
 		w.fail("purge says %d, want %d", n, want)
 	}
@@ -347,13 +372,15 @@ func (w *world) finish() {
 	w.note("finish")
 	w.settle(0)
 	for _, q := range w.queues {
-		for _, dead := range []bool{false, true} {
-			for {
-				g := w.ask(q, ReceiveRequest{Queue: q.ID, Dead: dead, Limit: 20, Visibility: time.Hour})
-				w.received(g, w.now(), true)
-				w.settle(w.now())
-				if len(g.out) == 0 {
-					break
+		for _, group := range q.all() {
+			for _, dead := range []bool{false, true} {
+				for {
+					g := w.ask(q, ReceiveRequest{Queue: q.ID, Group: group, Dead: dead, Limit: 20, Visibility: time.Hour})
+					w.received(g, w.now(), true)
+					w.settle(w.now())
+					if len(g.out) == 0 {
+						break
+					}
 				}
 			}
 		}

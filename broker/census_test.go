@@ -3,7 +3,9 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
@@ -21,8 +23,16 @@ type found struct {
 type census struct {
 	store.Load
 	lanes    map[store.LaneKey]store.Lane
-	messages map[queue.MessageID]*found
+	messages map[place]*found
 }
+
+// place is where a message is: what several groups have has one id.
+type place struct {
+	id    queue.MessageID
+	group uint32
+}
+
+func (f *found) place() place { return place{f.ID, f.key.Group} }
 
 // id is the queue of that number, "" if there is none.
 func (c *census) id(n store.QueueNumber) queue.ID {
@@ -44,7 +54,7 @@ func takeCensus(s *store.Store, all bool) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &census{Load: load, lanes: make(map[store.LaneKey]store.Lane), messages: make(map[queue.MessageID]*found)}
+	c := &census{Load: load, lanes: make(map[store.LaneKey]store.Lane), messages: make(map[place]*found)}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
@@ -53,9 +63,14 @@ func takeCensus(s *store.Store, all bool) (*census, error) {
 		queues[q.Number] = q
 	}
 	live := make(map[store.LaneID]store.Lane)
+	waiting := len(load.Removals) > 0
 	err = s.Lanes(func(l store.Lane) error {
-		if q, known := queues[l.Key.Queue]; known && (!l.Key.Dead || l.ID > q.DeadThrough) { // else its row goes yet
+		if q, known := queues[l.Key.Queue]; known && (!l.Key.Dead || l.ID > deadThrough(&q, l.Key.Group)) {
 			live[l.ID], c.lanes[l.Key] = l, l
+		} else if !l.Key.Dead {
+			wrong("lane %d is of queue %d, which is not there", l.ID, l.Key.Queue)
+		} else {
+			waiting = true // its row goes yet
 		}
 		if l.Key.Dead {
 			if d, ok, err := s.DeadLane(l.ID); err != nil || !ok || d.ID != l.ID || d.Key != l.Key {
@@ -157,13 +172,19 @@ func takeCensus(s *store.Store, all bool) (*census, error) {
 			delete(leases[id], m.ID)
 			delete(back, m.ID)
 			delete(due, timer)
-			if c.messages[m.ID] != nil {
+			if c.messages[f.place()] != nil {
 				wrong("message %d is there twice", m.ID)
+			}
+			if f.Entry.Shared != m.Entry.Shared {
+				wrong("message %d is shared: %v in its own row and %v in that of its state", m.ID, m.Entry.Shared, f.Entry.Shared)
+			}
+			if m.Entry.Shared {
+				count.Shared += int64(m.Entry.Size)
 			}
 			if m.ID > load.State.Message || f.Entry.Lease > load.State.Lease {
 				wrong("message %d with lease %d is beyond the highest: %+v", m.ID, f.Entry.Lease, load.State)
 			}
-			c.messages[m.ID] = f
+			c.messages[f.place()] = f
 		}
 		if count != l {
 			wrong("lane %d is\n%+v and counts\n%+v", id, l, count)
@@ -179,8 +200,117 @@ func takeCensus(s *store.Store, all bool) (*census, error) {
 			}
 		}
 	}
+	if err := c.bodies(s, waiting); err != nil {
+		errs = append(errs, err)
+	}
 	if all {
 		errs = append(errs, s.Check())
 	}
 	return c, errors.Join(errs...)
+}
+
+// deadThrough is up to which number the dead lanes of a group were purged: all,
+// if the group is gone.
+func deadThrough(q *store.Queue, group uint32) store.LaneID {
+	if group == 0 {
+		return q.DeadThrough
+	}
+	for i := range q.Groups {
+		if g := &q.Groups[i]; g.Number == group && g.Live() {
+			return g.DeadThrough
+		}
+	}
+	return math.MaxUint64
+}
+
+// bodies looks whether what several groups have is counted as they have it.
+// Lanes that are being removed have some too.
+func (c *census) bodies(s *store.Store, waiting bool) error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	type channel struct {
+		queue store.QueueNumber
+		name  string
+	}
+	has, octets := make(map[queue.MessageID]uint32), make(map[channel]int64)
+	for at, f := range c.messages {
+		if !f.Entry.Shared {
+			continue
+		}
+		if has[at.id]++; has[at.id] == 1 {
+			octets[channel{f.key.Queue, f.key.Channel}] += int64(f.Entry.Size)
+		}
+	}
+	for id, n := range has {
+		says, err := s.Holders(id)
+		if err != nil || says < n || says > n && !waiting {
+			wrong("message %d says that %d have it (%v), and %d have", id, says, err, n)
+		}
+	}
+	err := s.Shared(func(u store.Shared) {
+		at := channel{u.Queue, u.Channel}
+		if u.Bytes < octets[at] || u.Bytes > octets[at] && !waiting {
+			wrong("channel %+v says that %d octets are shared, and %d are", at, u.Bytes, octets[at])
+		}
+		delete(octets, at)
+	})
+	for at, n := range octets {
+		if n > 0 {
+			wrong("channel %+v does not say that %d octets are shared", at, n)
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// memoryAgrees compares what the broker has in memory with the rows on disk,
+// and both bounds of it.
+func memoryAgrees(b *Broker, c *census) error {
+	type order struct{ fresh, returned []store.Entry }
+	disk := make(map[store.LaneKey]*order)
+	for _, at := range slices.SortedFunc(maps.Keys(c.messages), place.compare) {
+		f, id := c.messages[at], at.id
+		o := disk[f.key]
+		if o == nil {
+			o = &order{}
+			disk[f.key] = o
+		}
+		l := b.lanes[c.lanes[f.key].ID]
+		switch {
+		case l == nil:
+			if !f.key.Dead {
+				return fmt.Errorf("the lane %+v is not in memory", f.key)
+			}
+		case f.state == store.Fresh && id <= l.fresh.through:
+			o.fresh = append(o.fresh, f.Entry)
+		case f.state == store.Returned && id <= l.returned.through && l.parked[id] != f.Entry && l.dying[id] != f.Entry:
+			o.returned = append(o.returned, f.Entry)
+		}
+	}
+	entries, reading := 0, 0
+	for _, l := range b.lanes {
+		o := disk[l.row.Key]
+		if o == nil {
+			o = &order{}
+		}
+		if !slices.Equal(l.fresh.live(), o.fresh) || !slices.Equal(l.returned.live(), o.returned) {
+			return fmt.Errorf("lane %+v has in memory\n%+v\n%+v\nand on disk\n%+v\n%+v", l.row, l.fresh, l.returned, o.fresh, o.returned)
+		}
+		if have := cap(l.fresh.entries) + cap(l.returned.entries); have != l.charged {
+			return fmt.Errorf("lane %+v holds %d entries and is charged for %d", l.row.Key, have, l.charged)
+		}
+		if entries += l.charged; l.refill != nil {
+			reading += l.charged // they are let go of later
+		}
+	}
+	if entries != b.windows.total || entries-reading > b.windows.limit {
+		return fmt.Errorf("windows hold %d entries, %d are counted, %d may be", entries, b.windows.total, b.windows.limit)
+	}
+	var octets int64
+	for _, m := range b.bodies.byID {
+		octets += cost(m)
+	}
+	if octets != b.bodies.size || octets > b.bodies.limit {
+		return fmt.Errorf("bodies of %d octets are in memory, %d are counted, %d may be", octets, b.bodies.size, b.bodies.limit)
+	}
+	return nil
 }

@@ -340,6 +340,9 @@ func (w *world) agrees(s *store.Store, c *census) error {
 		if !ok || have.DeadLetterDeliveryCount != q.DeadLetterDeliveryCount {
 			return fmt.Errorf("queue %s is %+v, want %+v", q.ID, have, q.Queue)
 		}
+		if err := q.agreesOnGroups(&have); err != nil {
+			return err
+		}
 		for _, token := range []string{"one", "two"} {
 			want, used := q.tokens[token]
 			t, found, err := s.RetryToken(tokenScope(have.Number), token)
@@ -385,7 +388,7 @@ func (w *world) fork() *world {
 	copied := func(q *wantQueue) *wantQueue {
 		if of[q] == nil {
 			c := *q
-			c.tokens = maps.Clone(q.tokens)
+			c.tokens, c.groups, c.gone = maps.Clone(q.tokens), slices.Clone(q.groups), slices.Clone(q.gone)
 			of[q] = &c
 		}
 		return of[q]
@@ -394,7 +397,7 @@ func (w *world) fork() *world {
 	for _, q := range w.queues {
 		f.queues = append(f.queues, copied(q))
 	}
-	f.messages = make(map[queue.MessageID]want, len(w.messages))
+	f.messages = make(map[place]want, len(w.messages))
 	for id, m := range w.messages {
 		m.q = copied(m.q)
 		f.messages[id] = m

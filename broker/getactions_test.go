@@ -16,7 +16,7 @@ import (
 
 func (w *world) newGet(q *wantQueue) ReceiveRequest {
 	return ReceiveRequest{
-		Queue: q.ID, Dead: w.roll("dead", 4) == 0,
+		Queue: q.ID, Group: w.group(q), Dead: w.roll("dead", 4) == 0,
 		Filter: pick(w, "filter", append(make([]channels.Filter, 8), wantFilters...)...),
 		Limit:  pick(w, "most", 1, 3, 20),
 		Visibility: pick(w, "hidden", -1, 5*time.Second, 0, time.Second,
@@ -33,10 +33,35 @@ type got struct {
 	err error
 }
 
+// number is that of the group that was asked.
+func (g *got) number() uint32 { return g.q.number(g.Group) }
+
+func (g *got) place(d *queue.Delivery) place { return place{d.ID, g.number()} }
+
+// refusedGet looks at the error of a get: there is one if the group is disabled
+// or gone, and no other.
+func (w *world) refusedGet(g got) bool {
+	w.t.Helper()
+	want := queue.Code("")
+	switch state := g.q.state(g.Group); state {
+	case queue.Inactive:
+		want = queue.IncorrectState
+	case queue.Deleted:
+		want = queue.NotAuthorizedOrNotFound
+	}
+	if want != "" {
+		w.hits["a get from a group that does not serve"]++
+	}
+	if got := queue.CodeOf(g.err); g.err == nil && want != "" || g.err != nil && got != want {
+		w.fail("get from %q: %d messages, %v; want %q", g.Group, len(g.out), g.err, want)
+	}
+	return want != ""
+}
+
 func (w *world) get() {
 	q := w.queue()
 	r := w.newGet(q)
-	w.note("get from %s dead %v filter %q most %d hidden %v octets %d", q.ID, r.Dead, r.Filter, r.Limit, r.Visibility, r.MaxBytes)
+	w.note("get from %s %q dead %v filter %q most %d hidden %v octets %d", q.ID, r.Group, r.Dead, r.Filter, r.Limit, r.Visibility, r.MaxBytes)
 	w.received(w.ask(q, r), w.now(), true)
 	w.settle(w.now())
 }
@@ -63,13 +88,13 @@ func (w *world) roomFor(q *wantQueue) int64 {
 // asked for, so an empty answer means that there was nothing.
 func (w *world) received(g got, now queue.Instant, alone bool) {
 	w.t.Helper()
-	if g.err != nil {
-		w.fail("get: %v", g.err)
+	if w.refusedGet(g) {
+		return
 	}
 	w.note("  got %s", ids(g.out))
 	room := w.roomFor(g.q)
 	if alone && len(g.out) == 0 && (g.Visibility == 0 || room > 0) {
-		for _, m := range w.these(g.q, g.Dead, g.Filter) {
+		for _, m := range w.these(g.q, g.number(), g.Dead, g.Filter) {
 			if m.takeable(now) {
 				w.fail("a get had nothing, and message %d was visible: %+v", m.id, m)
 			}
@@ -97,7 +122,7 @@ func (w *world) received(g got, now queue.Instant, alone bool) {
 // delivered takes one delivery into the model.
 func (w *world) delivered(g got, d *queue.Delivery, now queue.Instant) {
 	w.t.Helper()
-	m, known := w.messages[d.ID]
+	m, known := w.messages[g.place(d)]
 	if !known || m.q != g.q || m.dead != g.Dead || !g.Filter.Match(m.Channel) {
 		w.fail("message %d was not asked for: %+v", d.ID, m)
 	}
@@ -133,8 +158,8 @@ func (w *world) delivered(g got, d *queue.Delivery, now queue.Instant) {
 	if g.Visibility == 0 && !m.exhausted() {
 		m.state = visible
 	}
-	w.messages[d.ID] = m
-	w.issued = append(w.issued, issued{d.Receipt, m.q, d.ID, t.Lease, m.dead})
+	w.messages[m.place()] = m
+	w.issued = append(w.issued, issued{d.Receipt, m.q, m.group, d.ID, t.Lease, m.dead})
 	w.hits["delivered"]++
 }
 
@@ -158,15 +183,18 @@ func (w *world) poll() {
 	q := w.queue()
 	r := w.newGet(q)
 	r.Wait = pick(w, "wait", time.Second, 5*time.Second, 20*time.Second)
-	w.note("poll %s for %v dead %v filter %q most %d hidden %v", q.ID, r.Wait, r.Dead, r.Filter, r.Limit, r.Visibility)
+	w.note("poll %s %q for %v dead %v filter %q most %d hidden %v", q.ID, r.Group, r.Wait, r.Dead, r.Filter, r.Limit, r.Visibility)
 	began := w.now()
 	g := w.ask(q, r)
 	now := w.now()
-	if len(g.out) == 0 && now != began.Add(r.Wait) {
+	if g.err == nil && len(g.out) == 0 && now != began.Add(r.Wait) {
 		w.fail("a poll of %v was answered after %v with nothing", r.Wait, now.Sub(began))
 	}
 	// Whoever became visible must not have been kept waiting.
-	for _, m := range w.these(q, r.Dead, r.Filter) {
+	for _, m := range w.these(q, g.number(), r.Dead, r.Filter) {
+		if g.err != nil {
+			break // the group is disabled
+		}
 		since := began
 		switch m.state {
 		case inFlight:
@@ -190,12 +218,12 @@ func (w *world) poll() {
 func (w *world) servedLater(g got, now queue.Instant) {
 	w.t.Helper()
 	for _, d := range g.out {
-		m, known := w.messages[d.ID]
+		m, known := w.messages[g.place(&d)]
 		switch {
 		case !known:
 		case m.state == inFlight && m.until <= now && !m.exhausted(), m.state == delayed && m.due <= now:
 			m.state = visible
-			w.messages[d.ID] = m
+			w.messages[m.place()] = m
 			w.hits["served by time"]++
 		default:
 			w.mayHaveDied(g, &d)
@@ -209,7 +237,7 @@ func (w *world) servedLater(g got, now queue.Instant) {
 func (w *world) stall() {
 	q := w.queue()
 	r := w.newGet(q)
-	w.note("reads stall, and a get from %s: dead %v filter %q most %d hidden %v", q.ID, r.Dead, r.Filter, r.Limit, r.Visibility)
+	w.note("reads stall, and a get from %s %q: dead %v filter %q most %d hidden %v", q.ID, r.Group, r.Dead, r.Filter, r.Limit, r.Visibility)
 	gate := make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(gate) })
 	defer goOn() // also after a failure
@@ -223,7 +251,7 @@ func (w *world) stall() {
 	for range 1 + w.roll("meanwhile", 5) {
 		w.act([]wantAct{
 			{4, "publish", w.publish}, {4, "update", w.update}, {4, "delete", w.delete}, {2, "undeliver", w.undeliver},
-			{4, "sleep", w.sleep}, {1, "changeLimit", w.changeLimit}, {1, "purge", w.purge},
+			{4, "sleep", w.sleep}, {1, "changeLimit", w.changeLimit}, {1, "purge", w.purge}, {2, "changeGroup", w.changeGroup},
 		})
 	}
 	w.note("reads go on")
@@ -242,7 +270,7 @@ func (w *world) collect() {
 		w.pending = nil
 		at := w.now()
 		if len(g.out) > 0 {
-			m := w.messages[g.out[0].ID]
+			m := w.messages[g.place(&g.out[0])]
 			at = g.out[0].VisibleAfter.Add(-max(g.Visibility, 0))
 			if g.Visibility < 0 && m.q != nil {
 				at = at.Add(-cmp.Or(m.Visibility, m.q.Visibility))
@@ -260,7 +288,7 @@ func (w *world) collect() {
 // queue before a get was given it from there.
 func (w *world) mayHaveDied(g got, d *queue.Delivery) {
 	w.t.Helper()
-	m, known := w.messages[d.ID]
+	m, known := w.messages[g.place(d)]
 	if !known || m.dead || !g.Dead || d.DeadLetter == nil || !m.exhausted() || m.state == inFlight && m.until > w.now() {
 		return
 	}
@@ -268,6 +296,6 @@ func (w *world) mayHaveDied(g got, d *queue.Delivery) {
 	if at > w.now() || m.expire <= at || m.state == inFlight && (at < m.until || at > m.until+slack) {
 		w.fail("message %d came into the dead letter queue at %s: %+v", d.ID, at, m)
 	}
-	w.messages[d.ID] = m.buried(at)
+	w.messages[m.place()] = m.buried(at)
 	w.hits["served by a burial"]++
 }

@@ -58,6 +58,9 @@ func TestModel(t *testing.T) {
 		"delivered", "lapsed", "due", "expired", "buried", "buried after the limit was lowered", "deleted",
 		"deleted after its lease", "stale delete", "updated", "stale update", "undelivered", "purged", "queue deleted",
 		"publish refused", "retry token honoured", "served by time", "a get for which something is read", "volleys",
+		"for groups: 0", "for groups: 1", "for groups: 2", "for groups: 3", "a get from a group that does not serve", "deleted with its group",
+		"group forgotten", "a receipt in another group", "released",
+		"switched on: state 0, dead false", "switched on: state 1, dead false", "switched on: state 2, dead false", "switched on: state 0, dead true",
 		"fresh ones on disk only", "returned ones on disk only", "a lane not loaded", "parked ones", "dormant lanes",
 	} {
 		if hits[what] == 0 {
@@ -94,6 +97,7 @@ func (w *world) settings() {
 	w.o.WindowBytes = pick[int64](w, "window bytes", 0, 40*entryBytes, 1)
 	w.o.BodyBytes = pick[int64](w, "body bytes", 0, 4000, 1)
 	w.o.DeadLanes = pick(w, "dead lanes", 0, 1, 3)
+	w.o.KeepUnrouted = w.roll("keep unrouted", 2) == 0
 	w.limit.InFlightPerQueue = pick[int64](w, "in flight", 100_000, 7)
 	w.limit.InFlightTotal = pick[int64](w, "in flight in all", 2_000_000, 10)
 	w.limit.InFlightReservedPerQueue = pick[int64](w, "in flight reserved", 1, 0)

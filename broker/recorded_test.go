@@ -234,9 +234,9 @@ func cutOff(h *history.History, disk *testdisk.Disk) (err error) {
 		}
 	}
 	h.Before, h.Rest = recordedStats(main, dead), &history.Rest{}
-	for id, m := range c.messages {
+	for at, m := range c.messages {
 		f := history.Found{
-			ID: int64(id), Content: string(m.Body), Channel: m.key.Channel, Dead: m.key.Dead, Count: int(m.Deliveries),
+			ID: int64(at.id), Content: string(m.Body), Channel: m.key.Channel, Dead: m.key.Dead, Count: int(m.Deliveries),
 			CreatedAt: m.CreatedAt.Time(), Expire: m.Entry.ExpireAfter.Time(),
 		}
 		switch m.state {

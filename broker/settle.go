@@ -150,6 +150,9 @@ func (g *group) locate(q *queueState, of *consumers, t visibility.Token) (delive
 	l := g.numbered(store.LaneID(t.Lane))
 	if l == nil { // the lane is gone, with all that was in it
 		for _, c := range q.groups {
+			if of != nil && c != of { // what became of it in another group says nothing
+				continue
+			}
 			for _, dead := range c.lanes {
 				if dead.dead() && g.holds(dead, t.Message) {
 					return delivery{}, errStale

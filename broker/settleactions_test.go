@@ -43,13 +43,13 @@ func (w *world) delivery(q *wantQueue, r issued) (m want, there, ok bool) {
 	if r.q != q {
 		return m, false, false
 	}
-	m, there = w.messages[r.id]
+	m, there = w.messages[place{r.id, r.group}]
 	return m, there, !there || m.dead == r.dead && m.lease == r.lease
 }
 
 func (w *world) delete() {
 	q := w.queue()
-	list := w.receipts(5)
+	list, group := w.ofOne(q, w.receipts(5))
 	receipts := []queue.Receipt{}
 	for _, r := range list {
 		receipts = append(receipts, r.receipt)
@@ -58,19 +58,20 @@ func (w *world) delete() {
 	if garbage {
 		receipts = append(receipts, "garbage")
 	}
-	w.note("delete from %s %v", q.ID, numbers(list))
-	errs, err := w.b.Delete(context.Background(), q.ID, queue.AnyGroup, receipts)
+	w.note("delete from %s %q %v", q.ID, group, numbers(list))
+	errs, err := w.b.Delete(context.Background(), q.ID, group, receipts)
 	if err != nil || len(errs) != len(receipts) {
 		w.fail("delete: %v, %v", errs, err)
 	}
 	if garbage && queue.CodeOf(errs[len(list)]) != queue.InvalidParameter {
 		w.fail("delete of a receipt that is none: %v", errs[len(list)])
 	}
-	w.deleted(q, list, errs)
+	w.deleted(q, list, errs, group != queue.AnyGroup)
 	w.settle(0)
 }
 
-func (w *world) deleted(q *wantQueue, list []issued, errs []error) {
+// deleted takes a delete into the model; named says that their group was.
+func (w *world) deleted(q *wantQueue, list []issued, errs []error, named bool) {
 	w.t.Helper()
 	for i, r := range list {
 		m, there, ok := w.delivery(q, r)
@@ -79,11 +80,16 @@ func (w *world) deleted(q *wantQueue, list []issued, errs []error) {
 			w.hits["gone for moved"]++
 			continue
 		}
+		if errs[i] != nil && !there && r.q == q && !named && w.deadElsewhere(r) {
+			// Its first lane is gone, so it may have been of any group.
+			w.hits["moved for gone"]++
+			continue
+		}
 		if code := queue.CodeOf(errs[i]); ok != (code == "") || !ok && code != queue.NotAuthorizedOrNotFound {
 			w.fail("delete %d of message %d by lease %d: %v; there %v, %+v", i, r.id, r.lease, errs[i], there, m)
 		}
 		if ok && there {
-			delete(w.messages, r.id)
+			delete(w.messages, m.place())
 			w.hits["deleted"]++
 			if m.state == visible {
 				w.hits["deleted after its lease"]++
@@ -104,10 +110,10 @@ func numbers(list []issued) string {
 
 func (w *world) update() {
 	q := w.queue()
-	list := w.receipts(5)
+	list, group := w.ofOne(q, w.receipts(5))
 	entries := w.newUpdates(list)
-	w.note("update in %s %v: %v", q.ID, numbers(list), lengths(entries))
-	results, err := w.b.Update(context.Background(), q.ID, queue.AnyGroup, entries)
+	w.note("update in %s %q %v: %v", q.ID, group, numbers(list), lengths(entries))
+	results, err := w.b.Update(context.Background(), q.ID, group, entries)
 	if err != nil || len(results) != len(entries) {
 		w.fail("update: %v, %v", results, err)
 	}
@@ -151,7 +157,7 @@ func (w *world) updated(q *wantQueue, list []issued, entries []VisibilityUpdate,
 		if entries[i].Visibility == 0 && !m.exhausted() {
 			m.state = visible
 		}
-		w.messages[m.id] = m
+		w.messages[m.place()] = m
 		w.hits["updated"]++
 	}
 }
@@ -177,13 +183,13 @@ func (w *world) undeliver() {
 			if err != nil {
 				w.fail("%v", err)
 			}
-			if row := c.messages[m.id]; row != nil && row.Lease != 0 {
+			if row := c.messages[m.place()]; row != nil && row.Lease != 0 {
 				continue
 			}
 		}
 		m.deliveries--
 		m.lease, m.state = 0, visible
-		w.messages[m.id] = m
+		w.messages[m.place()] = m
 		w.hits["undelivered"]++
 	}
 	synctest.Wait() // there is no answer that could be waited for
@@ -195,7 +201,7 @@ func (w *world) abandon() {
 	q := w.queue()
 	r := w.newGet(q)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.note("get from %s, abandoned: dead %v filter %q hidden %v", q.ID, r.Dead, r.Filter, r.Visibility)
+	w.note("get from %s %q, abandoned: dead %v filter %q hidden %v", q.ID, r.Group, r.Dead, r.Filter, r.Visibility)
 	gate, admin := make(chan struct{}), make(chan error)
 	go func() {
 		admin <- w.b.Admin(context.Background(), func(*Tx) error { <-gate; return nil })
@@ -224,7 +230,9 @@ func (w *world) abandon() {
 	if err := <-admin; err != nil {
 		w.fail("admin: %v", err)
 	}
-	if g.err == nil {
+	if q.state(r.Group) != queue.Active && g.err != context.Canceled {
+		w.refusedGet(g)
+	} else if g.err == nil {
 		w.hits["served before it was abandoned"]++
 		w.received(g, w.now(), true)
 	} else if g.err != context.Canceled || len(g.out) > 0 {
@@ -236,10 +244,10 @@ func (w *world) abandon() {
 	if err != nil {
 		w.fail("%v", err)
 	}
-	for _, m := range w.these(q, r.Dead, r.Filter) {
-		if row := c.messages[m.id]; row != nil && m.state == visible && row.state == store.Returned && row.Lease == 0 && g.err != nil {
+	for _, m := range w.these(q, g.number(), r.Dead, r.Filter) {
+		if row := c.messages[m.place()]; row != nil && m.state == visible && row.state == store.Returned && row.Lease == 0 && g.err != nil {
 			m.lease = 0
-			w.messages[m.id] = m
+			w.messages[m.place()] = m
 		}
 	}
 	w.settle(w.now())
@@ -269,7 +277,7 @@ func (w *world) volley() {
 			var errs []error
 			what = append(what, "delete "+numbers(list))
 			calls = append(calls, func() { errs, _ = w.b.Delete(context.Background(), q.ID, queue.AnyGroup, receipts) })
-			settles = append(settles, func() { w.deleted(q, list, errs) })
+			settles = append(settles, func() { w.deleted(q, list, errs, false) })
 		case 2:
 			list := w.receipts(3)
 			entries := w.newUpdates(list)
@@ -280,7 +288,7 @@ func (w *world) volley() {
 		default:
 			g := &got{ReceiveRequest: w.newGet(q), q: q}
 			gets = append(gets, g)
-			what = append(what, fmt.Sprintf("get dead %v filter %q hidden %v", g.Dead, g.Filter, g.Visibility))
+			what = append(what, fmt.Sprintf("get %q dead %v filter %q hidden %v", g.Group, g.Dead, g.Filter, g.Visibility))
 			calls = append(calls, func() { g.out, g.err = w.b.Receive(context.Background(), g.ReceiveRequest) })
 		}
 	}
@@ -316,8 +324,8 @@ func (w *world) volley() {
 	}
 	var all []one
 	for _, g := range gets {
-		if g.err != nil {
-			w.fail("get: %v", g.err)
+		if w.refusedGet(*g) {
+			continue
 		}
 		for i := range g.out {
 			t, _ := w.b.sealer.Open(g.out[i].Receipt)

@@ -189,7 +189,7 @@ func (p *spot) row() *found {
 	if err := p.s.Check(); err != nil {
 		p.t.Error(err)
 	}
-	return c.messages[p.id]
+	return c.messages[place{p.id, 0}]
 }
 
 func (p *spot) scanned() (store.Message, *store.ScannedMessage) {

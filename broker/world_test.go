@@ -40,10 +40,11 @@ type world struct {
 	open  bool
 
 	queues   []*wantQueue // live ones
-	messages map[queue.MessageID]want
+	messages map[place]want
 	issued   []issued
 	names    int
 	bodies   int
+	lastID   queue.MessageID // that was given out
 
 	openedAt          queue.Instant
 	holdTo, holdUntil queue.Instant
@@ -72,7 +73,11 @@ const slack = 200 // milliseconds
 
 type wantQueue struct {
 	queue.Queue
-	tokens map[string]wantToken
+	tokens   map[string]wantToken
+	groups   []queue.ConsumerGroup // the primary one first; none: the queue has no consumer groups
+	gone     []queue.ConsumerGroup // tombstones
+	last     uint32                // highest number of a group given out
+	unrouted int64                 // messages that no group accepted since the broker was opened
 }
 
 type wantToken struct {
@@ -94,6 +99,7 @@ type want struct {
 	queue.NewMessage
 	id         queue.MessageID
 	q          *wantQueue
+	group      uint32
 	dead       bool
 	state      wantState
 	created    queue.Instant
@@ -102,12 +108,16 @@ type want struct {
 	deliveries int
 	lease      uint64 // of the last delivery, if its receipt is alive
 	letter     *queue.DeadLetter
+	shared     bool // several groups were given it
 }
+
+func (m *want) place() place { return place{m.id, m.group} }
 
 // issued is a receipt that was given out.
 type issued struct {
 	receipt queue.Receipt
 	q       *wantQueue
+	group   uint32
 	id      queue.MessageID
 	lease   uint64
 	dead    bool
@@ -116,7 +126,7 @@ type issued struct {
 func newWorld(t stopper, roll func(string, int) int) *world {
 	w := &world{
 		t: t, roll: roll, disk: testdisk.New(), limit: limits.Unthrottled(),
-		messages: make(map[queue.MessageID]want), hits: make(map[string]int),
+		messages: make(map[place]want), hits: make(map[string]int),
 	}
 	w.step, w.told = func() {}, func() {}
 	w.so = store.Options{QuietScheduler: true, MemtableBytes: 1 << 20, CacheBytes: 1 << 20}
@@ -160,6 +170,9 @@ func (w *world) start() {
 		w.fail("open broker: %v", err)
 	}
 	w.s, w.b, w.open = s, b, true
+	for _, q := range w.queues {
+		q.unrouted = 0
+	}
 	w.openedAt = w.now()
 	w.holdTo, w.holdUntil = 0, 0
 	if load.State.Now > 0 {
@@ -198,7 +211,7 @@ func (w *world) gone(expire, now queue.Instant) (may, must bool) {
 }
 
 func (m *want) exhausted() bool {
-	return !m.dead && dlq.Exhausted(m.deliveries, m.q.DeadLetterDeliveryCount)
+	return !m.dead && dlq.Exhausted(m.deliveries, m.q.limit(m.group))
 }
 
 // buried is the message as it stands in the dead letter queue.
@@ -288,7 +301,8 @@ func (w *world) follow(c *census, m want, row *found, now, looked queue.Instant)
 func same(c *census, m want, row *found) error {
 	type view struct {
 		Queue                 queue.ID
-		Dead                  bool
+		Group                 uint32
+		Dead, Shared          bool
 		State                 wantState
 		Channel, Body, Type   string
 		Created, Expire       queue.Instant
@@ -305,11 +319,11 @@ func same(c *census, m want, row *found) error {
 		return fmt.Sprint(l.Reason, l.DeliveryCount, l.At)
 	}
 	a := view{
-		m.q.ID, m.dead, m.state, m.Channel, string(m.Body), m.ContentType, m.created, m.expire, 0, 0,
+		m.q.ID, m.group, m.dead, m.shared, m.state, m.Channel, string(m.Body), m.ContentType, m.created, m.expire, 0, 0,
 		m.deliveries, m.lease, m.Visibility, fmt.Sprint(m.Properties), text(m.letter),
 	}
 	b := view{
-		c.id(row.key.Queue), row.key.Dead, visible, row.key.Channel, string(row.Body), row.ContentType,
+		c.id(row.key.Queue), row.key.Group, row.key.Dead, row.Entry.Shared, visible, row.key.Channel, string(row.Body), row.ContentType,
 		row.CreatedAt, row.Entry.ExpireAfter, 0, 0, int(row.Deliveries), row.Lease,
 		time.Duration(row.Message.Visibility) * time.Second, fmt.Sprint(row.Properties), "",
 	}
@@ -357,77 +371,24 @@ func (w *world) settle(looked queue.Instant) {
 	}
 }
 
-// memoryAgrees compares what the broker has in memory with the rows on disk,
-// and both bounds of it.
-func memoryAgrees(b *Broker, c *census) error {
-	type order struct{ fresh, returned []store.Entry }
-	disk := make(map[store.LaneKey]*order)
-	for _, id := range slices.Sorted(maps.Keys(c.messages)) {
-		f := c.messages[id]
-		o := disk[f.key]
-		if o == nil {
-			o = &order{}
-			disk[f.key] = o
-		}
-		l := b.lanes[c.lanes[f.key].ID]
-		switch {
-		case l == nil:
-			if !f.key.Dead {
-				return fmt.Errorf("the lane %+v is not in memory", f.key)
-			}
-		case f.state == store.Fresh && id <= l.fresh.through:
-			o.fresh = append(o.fresh, f.Entry)
-		case f.state == store.Returned && id <= l.returned.through && l.parked[id] != f.Entry && l.dying[id] != f.Entry:
-			o.returned = append(o.returned, f.Entry)
-		}
-	}
-	entries, reading := 0, 0
-	for _, l := range b.lanes {
-		o := disk[l.row.Key]
-		if o == nil {
-			o = &order{}
-		}
-		if !slices.Equal(l.fresh.live(), o.fresh) || !slices.Equal(l.returned.live(), o.returned) {
-			return fmt.Errorf("lane %+v has in memory\n%+v\n%+v\nand on disk\n%+v\n%+v", l.row, l.fresh, l.returned, o.fresh, o.returned)
-		}
-		if have := cap(l.fresh.entries) + cap(l.returned.entries); have != l.charged {
-			return fmt.Errorf("lane %+v holds %d entries and is charged for %d", l.row.Key, have, l.charged)
-		}
-		if entries += l.charged; l.refill != nil {
-			reading += l.charged // they are let go of later
-		}
-	}
-	if entries != b.windows.total || entries-reading > b.windows.limit {
-		return fmt.Errorf("windows hold %d entries, %d are counted, %d may be", entries, b.windows.total, b.windows.limit)
-	}
-	var octets int64
-	for _, m := range b.bodies.byID {
-		octets += cost(m)
-	}
-	if octets != b.bodies.size || octets > b.bodies.limit {
-		return fmt.Errorf("bodies of %d octets are in memory, %d are counted, %d may be", octets, b.bodies.size, b.bodies.limit)
-	}
-	return nil
-}
-
 // reconcile follows every message of the model to what the store has.
-func (w *world) reconcile(messages map[queue.MessageID]want, c *census, now, looked queue.Instant) error {
-	for id, m := range messages {
-		row := c.messages[id]
+func (w *world) reconcile(messages map[place]want, c *census, now, looked queue.Instant) error {
+	for at, m := range messages {
+		row := c.messages[at]
 		next, err := w.follow(c, m, row, now, looked)
 		if err != nil {
-			return fmt.Errorf("message %d at %s: %w; it was %+v, the row is %+v", id, now, err, m, row)
+			return fmt.Errorf("message %d of group %d at %s: %w; it was %+v, the row is %+v", at.id, at.group, now, err, m, row)
 		}
 		if row == nil {
-			delete(messages, id)
+			delete(messages, at)
 			w.hits["expired"]++
 			continue
 		}
-		messages[id] = next
+		messages[at] = next
 	}
-	for id, row := range c.messages {
-		if _, known := messages[id]; !known {
-			return fmt.Errorf("message %d at %s: it should not be there: %+v", id, now, row)
+	for at, row := range c.messages {
+		if _, known := messages[at]; !known {
+			return fmt.Errorf("message %d of group %d at %s: it should not be there: %+v", at.id, at.group, now, row)
 		}
 	}
 	return nil
@@ -436,13 +397,15 @@ func (w *world) reconcile(messages map[queue.MessageID]want, c *census, now, loo
 // compare looks at all that is shown.
 func (w *world) compare() {
 	w.t.Helper()
-	type place struct {
+	type side struct {
 		id      queue.ID
+		group   uint32
 		dead    bool
 		channel string
 	}
-	of, all := make(map[place]queue.Stats), queue.Stats{}
-	oldest := make(map[queue.ID]queue.Instant)
+	of, all := make(map[side]queue.Stats), queue.Stats{}
+	oldest, stored := make(map[queue.ID]queue.Instant), make(map[queue.ID]int64)
+	counted := make(map[queue.MessageID]bool)
 	for _, m := range w.messages {
 		s := queue.Stats{Bytes: m.Size()}
 		switch m.state {
@@ -454,10 +417,14 @@ func (w *world) compare() {
 			s.Delayed = 1
 		}
 		all = all.Plus(s)
-		for _, p := range []place{{m.q.ID, m.dead, m.Channel}, {m.q.ID, m.dead, "whole"}} {
+		for _, p := range []side{{m.q.ID, m.group, m.dead, m.Channel}, {m.q.ID, m.group, m.dead, "whole"}} {
 			of[p] = of[p].Plus(s)
 		}
-		if at := oldest[m.q.ID]; !m.dead && (at == 0 || m.created < at) {
+		if !counted[m.id] { // whatever the number of groups
+			counted[m.id] = true
+			stored[m.q.ID] += m.Size()
+		}
+		if at := oldest[m.q.ID]; !m.dead && m.group != unrouted && (at == 0 || m.created < at) {
 			oldest[m.q.ID] = m.created
 		}
 	}
@@ -466,33 +433,36 @@ func (w *world) compare() {
 		if !ok || got.DeadLetterDeliveryCount != q.DeadLetterDeliveryCount {
 			w.fail("queue %s is %+v", q.ID, got)
 		}
-		main, dead := w.b.Stats(q.ID, "", nil)
-		if want := of[place{q.ID, false, "whole"}]; main != want {
-			w.fail("stats of %s are %+v, want %+v", q.ID, main, want)
-		}
-		if want := of[place{q.ID, true, "whole"}]; dead != want {
-			w.fail("dead stats of %s are %+v, want %+v", q.ID, dead, want)
-		}
-		for _, channel := range wantChannels {
-			main, dead := w.b.Stats(q.ID, "", &channel)
-			if want := of[place{q.ID, false, channel}]; main != want {
-				w.fail("stats of %s channel %q are %+v, want %+v", q.ID, channel, main, want)
+		w.compareGroups(q)
+		for number, group := range q.all() {
+			main, dead := w.b.Stats(q.ID, group, nil)
+			if want := of[side{q.ID, number, false, "whole"}]; main != want {
+				w.fail("stats of %s %q are %+v, want %+v", q.ID, group, main, want)
 			}
-			if want := of[place{q.ID, true, channel}]; dead != want {
-				w.fail("dead stats of %s channel %q are %+v, want %+v", q.ID, channel, dead, want)
+			if want := of[side{q.ID, number, true, "whole"}]; dead != want {
+				w.fail("dead stats of %s %q are %+v, want %+v", q.ID, group, dead, want)
 			}
-		}
-		for _, side := range []bool{false, true} {
-			for _, f := range wantFilters {
-				var names []string
-				for _, channel := range wantChannels {
-					if channel != "" && f.Match(channel) && !of[place{q.ID, side, channel}].Empty() {
-						names = append(names, channel)
-					}
+			for _, channel := range wantChannels {
+				main, dead := w.b.Stats(q.ID, group, &channel)
+				if want := of[side{q.ID, number, false, channel}]; main != want {
+					w.fail("stats of %s %q channel %q are %+v, want %+v", q.ID, group, channel, main, want)
 				}
-				slices.Sort(names)
-				if got := w.b.Channels(q.ID, "", side, f, "", 100); !slices.Equal(got, names) {
-					w.fail("channels of %s (dead %v) like %q are %q, want %q", q.ID, side, f, got, names)
+				if want := of[side{q.ID, number, true, channel}]; dead != want {
+					w.fail("dead stats of %s %q channel %q are %+v, want %+v", q.ID, group, channel, dead, want)
+				}
+			}
+			for _, onDead := range []bool{false, true} {
+				for _, f := range wantFilters {
+					var names []string
+					for _, channel := range wantChannels {
+						if channel != "" && f.Match(channel) && !of[side{q.ID, number, onDead, channel}].Empty() {
+							names = append(names, channel)
+						}
+					}
+					slices.Sort(names)
+					if got := w.b.Channels(q.ID, group, onDead, f, "", 100); !slices.Equal(got, names) {
+						w.fail("channels of %s %q (dead %v) like %q are %q, want %q", q.ID, group, onDead, f, got, names)
+					}
 				}
 			}
 		}
@@ -509,8 +479,22 @@ func (w *world) compare() {
 		waiters = 1
 	}
 	snap := w.b.Snapshot()
-	if snap.InFlight != all.InFlight || snap.Bytes != all.Bytes || snap.Waiters != waiters || len(snap.Queues) != len(w.queues) {
-		w.fail("the snapshot is %+v, want %+v and %d queues", snap, all, len(w.queues))
+	octets := int64(0)
+	for _, n := range stored {
+		octets += n
+	}
+	if snap.InFlight != all.InFlight || snap.Bytes != octets || snap.Waiters != waiters || len(snap.Queues) != len(w.queues) {
+		w.fail("the snapshot is %+v, want %+v, %d octets and %d queues", snap, all, octets, len(w.queues))
+	}
+	for _, s := range snap.Queues {
+		if s.Stored != stored[s.Queue.ID] {
+			w.fail("%d octets of %s are stored, want %d", s.Stored, s.Queue.ID, stored[s.Queue.ID])
+		}
+		for _, q := range w.queues {
+			if q.ID == s.Queue.ID && q.unrouted != s.Events[evUnrouted] {
+				w.fail("%d messages of %s were accepted by no group, want %d", s.Events[evUnrouted], q.ID, q.unrouted)
+			}
+		}
 	}
 }
 
@@ -538,11 +522,11 @@ func (w *world) cover(g *group) {
 	}
 }
 
-// these are the messages of a queue's side that f selects.
-func (w *world) these(q *wantQueue, dead bool, f channels.Filter) []want {
+// these are the messages of one side of a group that f selects.
+func (w *world) these(q *wantQueue, group uint32, dead bool, f channels.Filter) []want {
 	var out []want
-	for _, id := range slices.Sorted(maps.Keys(w.messages)) {
-		if m := w.messages[id]; m.q == q && m.dead == dead && f.Match(m.Channel) {
+	for _, at := range slices.SortedFunc(maps.Keys(w.messages), place.compare) {
+		if m := w.messages[at]; m.q == q && m.group == group && m.dead == dead && f.Match(m.Channel) {
 			out = append(out, m)
 		}
 	}
