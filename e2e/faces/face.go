@@ -46,6 +46,9 @@ const (
 // Client is one client of a face. It connects when it must, also after the
 // server has ended its connection.
 type Client interface {
+	// As has it receive and settle as a consumer group, by OCID or display name,
+	// from now on; "" is the primary one.
+	As(group string)
 	// Publish publishes messages; token is a retry token, "" for none. The ids
 	// are nil if the face does not tell them.
 	Publish(queue, token string, messages ...Message) (ids []int64, err error)

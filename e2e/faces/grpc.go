@@ -25,6 +25,7 @@ var GRPC = Face{
 
 // grpcConn is a connection of gRPC.
 type grpcConn struct {
+	group  string
 	server *server.Server
 	conn   *grpc.ClientConn
 	until  time.Time
@@ -71,6 +72,8 @@ func refusal(err error) error {
 	}
 	return err
 }
+
+func (c *grpcConn) As(group string) { c.group = group }
 
 type grpcClient struct{ grpcConn }
 
@@ -157,10 +160,10 @@ func (c *grpcClient) Publish(queue, token string, messages ...Message) (ids []in
 	return ids, err
 }
 
-func grpcGet(ctx context.Context, stub queuev1.QueueServiceClient, queue string, w Want) ([]Delivery, error) {
+func (c *grpcClient) get(ctx context.Context, stub queuev1.QueueServiceClient, queue string, w Want) ([]Delivery, error) {
 	limit, wait := int32(w.limit()), int32(w.For/time.Second)
 	r, err := stub.GetMessages(ctx, &queuev1.GetMessagesRequest{
-		QueueId: queue, Limit: &limit, TimeoutInSeconds: &wait, VisibilityInSeconds: number(w.Visibility), ChannelFilter: text(w.Channel),
+		QueueId: queue, Limit: &limit, TimeoutInSeconds: &wait, VisibilityInSeconds: number(w.Visibility), ChannelFilter: text(w.Channel), ConsumerGroupId: text(c.group),
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -170,7 +173,7 @@ func grpcGet(ctx context.Context, stub queuev1.QueueServiceClient, queue string,
 
 func (c *grpcClient) Receive(queue string, w Want) (got []Delivery, err error) {
 	err = c.call(func(ctx context.Context, stub queuev1.QueueServiceClient) (err error) {
-		got, err = grpcGet(ctx, stub, queue, w)
+		got, err = c.get(ctx, stub, queue, w)
 		return err
 	})
 	return got, err
@@ -185,7 +188,7 @@ func (c *grpcClient) Wait(queue string, w Want) (*Waiting, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rest.Timeout)
 	return waiting(cancel, func() ([]Delivery, error) {
 		defer cancel()
-		return grpcGet(ctx, stub, queue, w)
+		return c.get(ctx, stub, queue, w)
 	}), nil
 }
 
@@ -193,7 +196,7 @@ func (c *grpcClient) Extend(queue, receipt string, seconds int) error {
 	return c.call(func(ctx context.Context, stub queuev1.QueueServiceClient) error {
 		n := int32(seconds)
 		r, err := stub.UpdateMessage(ctx, &queuev1.UpdateMessageRequest{
-			QueueId: queue, MessageReceipt: receipt, UpdateMessageDetails: &queuev1.UpdateMessageDetails{VisibilityInSeconds: &n},
+			QueueId: queue, MessageReceipt: receipt, ConsumerGroupId: text(c.group), UpdateMessageDetails: &queuev1.UpdateMessageDetails{VisibilityInSeconds: &n},
 		})
 		c.until = r.GetUpdatedMessage().GetVisibleAfter().AsTime()
 		return err
@@ -206,7 +209,7 @@ func (c *grpcClient) Return(queue, receipt string, delay int) error {
 
 func (c *grpcClient) Delete(queue, receipt string) error {
 	return c.call(func(ctx context.Context, stub queuev1.QueueServiceClient) error {
-		_, err := stub.DeleteMessage(ctx, &queuev1.DeleteMessageRequest{QueueId: queue, MessageReceipt: receipt})
+		_, err := stub.DeleteMessage(ctx, &queuev1.DeleteMessageRequest{QueueId: queue, MessageReceipt: receipt, ConsumerGroupId: text(c.group)})
 		return err
 	})
 }

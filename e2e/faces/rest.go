@@ -23,7 +23,10 @@ type restClient struct {
 	server *server.Server
 	conn   *rest.Conn
 	until  time.Time
+	group  string
 }
+
+func (c *restClient) As(group string) { c.group = group }
 
 func (c *restClient) Until() time.Time { return c.until }
 
@@ -119,7 +122,7 @@ func (c *restClient) Publish(queue, token string, messages ...Message) (ids []in
 	return ids, err
 }
 
-func restQuery(queue string, w Want) string {
+func (c *restClient) query(queue string, w Want) string {
 	query := fmt.Sprintf("/queues/%s/messages?limit=%d&timeoutInSeconds=%d", url.PathEscape(queue), w.limit(), w.For/time.Second)
 	if w.Visibility > 0 {
 		query += fmt.Sprint("&visibilityInSeconds=", w.Visibility)
@@ -127,12 +130,15 @@ func restQuery(queue string, w Want) string {
 	if w.Channel != "" {
 		query += "&channelFilter=" + url.QueryEscape(w.Channel)
 	}
+	if c.group != "" {
+		query += "&consumerGroupId=" + url.QueryEscape(c.group)
+	}
 	return query
 }
 
 func (c *restClient) Receive(queue string, w Want) ([]Delivery, error) {
 	var r struct{ Messages []rest.Message }
-	if err := c.do("GET", restQuery(queue, w), "", &r); err != nil {
+	if err := c.do("GET", c.query(queue, w), "", &r); err != nil {
 		return nil, err
 	}
 	return restDeliveries(r.Messages)
@@ -165,7 +171,7 @@ func (c *restClient) Wait(queue string, w Want) (*Waiting, error) {
 	}
 	conn := c.conn
 	c.conn = nil // the next request takes another one
-	if err := conn.Send("GET", restQuery(queue, w), ""); err != nil {
+	if err := conn.Send("GET", c.query(queue, w), ""); err != nil {
 		return nil, err
 	}
 	return waiting(conn.Reset, func() ([]Delivery, error) {
@@ -184,8 +190,7 @@ func (c *restClient) Wait(queue string, w Want) (*Waiting, error) {
 
 func (c *restClient) Extend(queue, receipt string, seconds int) error {
 	var r struct{ VisibleAfter time.Time }
-	path := "/queues/" + url.PathEscape(queue) + "/messages/" + url.PathEscape(receipt)
-	err := c.do(http.MethodPut, path, fmt.Sprintf(`{"visibilityInSeconds":%d}`, seconds), &r)
+	err := c.do(http.MethodPut, c.message(queue, receipt), fmt.Sprintf(`{"visibilityInSeconds":%d}`, seconds), &r)
 	c.until = r.VisibleAfter
 	return err
 }
@@ -195,5 +200,14 @@ func (c *restClient) Return(queue, receipt string, delay int) error {
 }
 
 func (c *restClient) Delete(queue, receipt string) error {
-	return c.do(http.MethodDelete, "/queues/"+url.PathEscape(queue)+"/messages/"+url.PathEscape(receipt), "", nil)
+	return c.do(http.MethodDelete, c.message(queue, receipt), "", nil)
+}
+
+// message is the path of a delivered message.
+func (c *restClient) message(queue, receipt string) string {
+	path := "/queues/" + url.PathEscape(queue) + "/messages/" + url.PathEscape(receipt)
+	if c.group != "" {
+		path += "?consumerGroupId=" + url.QueryEscape(c.group)
+	}
+	return path
 }

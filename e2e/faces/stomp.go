@@ -32,7 +32,10 @@ type stompClient struct {
 	server *server.Server
 	conn   *stomp.Conn
 	number int
+	group  string
 }
+
+func (c *stompClient) As(group string) { c.group = group }
 
 func (c *stompClient) Drop() {
 	if c.conn != nil {
@@ -123,7 +126,7 @@ func stompDestination(queue, channel string) string {
 	return queue + "/" + channel
 }
 
-func stompSubscribe(queue, id string, w Want) []string {
+func (c *stompClient) subscribe(queue, id string, w Want) []string {
 	headers := []string{
 		"destination", stompDestination(queue, w.Channel), "id", id,
 		"ack", "client-individual", "prefetch-count", strconv.Itoa(w.limit()),
@@ -131,13 +134,16 @@ func stompSubscribe(queue, id string, w Want) []string {
 	if w.Visibility > 0 {
 		headers = append(headers, "visibility", strconv.Itoa(w.Visibility))
 	}
+	if c.group != "" {
+		headers = append(headers, "consumer-group-id", c.group)
+	}
 	return headers
 }
 
 // Receive subscribes and unsubscribes.
 func (c *stompClient) Receive(queue string, w Want) ([]Delivery, error) {
 	id := "s" + strconv.Itoa(c.number)
-	all, err := c.do("SUBSCRIBE", nil, stompSubscribe(queue, id, w)...)
+	all, err := c.do("SUBSCRIBE", nil, c.subscribe(queue, id, w)...)
 	if err != nil {
 		return all, err
 	}
@@ -168,7 +174,7 @@ func (c *stompClient) Wait(queue string, w Want) (*Waiting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.Send("SUBSCRIBE", nil, stompSubscribe(queue, "s", w)...); err != nil {
+	if err := conn.Send("SUBSCRIBE", nil, c.subscribe(queue, "s", w)...); err != nil {
 		return nil, err
 	}
 	return waiting(conn.Reset, func() ([]Delivery, error) {

@@ -32,6 +32,7 @@ type streamsClient struct {
 type subscription struct {
 	queue, channel string
 	visibility     int
+	group          string
 }
 
 // consumer is a ConsumeMessages stream.
@@ -140,7 +141,7 @@ func openConsumer(ctx context.Context, stub queuev1.QueueServiceClient, s subscr
 	}()
 	// What fails here is told by Recv.
 	_ = stream.Send(&queuev1.ConsumeMessagesRequest{Request: &queuev1.ConsumeMessagesRequest_Subscribe{Subscribe: &queuev1.ConsumeSubscription{
-		QueueId: s.queue, ChannelFilter: text(s.channel), VisibilityInSeconds: number(s.visibility), Credit: credit,
+		QueueId: s.queue, ChannelFilter: text(s.channel), ConsumerGroupId: text(s.group), VisibilityInSeconds: number(s.visibility), Credit: credit,
 	}}})
 	return u, nil
 }
@@ -169,7 +170,7 @@ func (c *streamsClient) ended(s subscription, err error) error {
 
 // Receive grants credit, and takes back what is left of it.
 func (c *streamsClient) Receive(queue string, w Want) ([]Delivery, error) {
-	s := subscription{queue, w.Channel, w.Visibility}
+	s := subscription{queue, w.Channel, w.Visibility, c.group}
 	u, err := c.consumer(s)
 	if err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func (c *streamsClient) Wait(queue string, w Want) (*Waiting, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, rest.Timeout)
-	u, err := openConsumer(ctx, stub, subscription{queue, w.Channel, w.Visibility}, int32(w.limit()))
+	u, err := openConsumer(ctx, stub, subscription{queue, w.Channel, w.Visibility, c.group}, int32(w.limit()))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -232,7 +233,7 @@ func (c *streamsClient) Wait(queue string, w Want) (*Waiting, error) {
 
 // settle says what to do with one message, on any stream of its queue.
 func (c *streamsClient) settle(queue string, s *queuev1.Settlement) error {
-	on := subscription{queue: queue}
+	on := subscription{queue: queue, group: c.group}
 	for open := range c.consumers {
 		if open.queue == queue {
 			on = open
