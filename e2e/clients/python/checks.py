@@ -5,10 +5,6 @@ def ok(operation, what):
     print("ok", operation, what, sep="\t", flush=True)
 
 
-def none(operation, why):
-    print("none", operation, why, sep="\t", flush=True)
-
-
 def same(operation, what, got, want):
     """One check: what was got is what is wanted."""
     if got != want:
