@@ -86,7 +86,20 @@ func (c *goStompClient) Receive(queue string, w Want) (all []Delivery, err error
 		}
 		break
 	}
-	return all, sub.Unsubscribe()
+	return all, unsubscribe(sub)
+}
+
+// unsubscribe is Unsubscribe, which in v3.1.5 may miss the receipt that it
+// waits for: it is woken without the lock, perhaps before it sleeps. The
+// channel is closed when the receipt is there.
+func unsubscribe(sub *stomp.Subscription) error {
+	err := sub.Unsubscribe()
+	if errors.Is(err, &stomp.ErrUnsubscribeReceiptTimeout) {
+		if _, open := <-sub.C; !open {
+			return nil
+		}
+	}
+	return err
 }
 
 func goStompDelivery(m *stomp.Message) (Delivery, error) {
