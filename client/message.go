@@ -12,7 +12,7 @@ import (
 // body and the properties are not copied: leave them as they are until the
 // message is published. Times are rounded up to whole seconds.
 type Message struct {
-	Body       []byte            // any octets; with the properties up to 256 KiB
+	Body       []byte            // any octets; with the properties up to 256 KiB, 512 if the queue has LARGE_MESSAGES
 	Channel    string            // up to 64 characters; "" is none
 	Properties map[string]string // up to 64
 
