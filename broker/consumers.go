@@ -15,6 +15,7 @@ type queueState struct {
 	groups []*consumers          // the primary one first; a queue without consumer groups has that alone
 	gone   []queue.ConsumerGroup // deleted ones, while they are kept
 	last   uint32                // highest number of a group given out
+	turn   int                   // index of the group that is served first
 
 	// Octets on disk, those that several groups have counted once.
 	stored int64

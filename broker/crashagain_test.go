@@ -48,6 +48,13 @@ func (c *copies) before(testdisk.Step) error {
 	return nil
 }
 
+// begin begins anew.
+func (c *copies) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off, c.all = false, nil
+}
+
 // end stops it, and gives what it has.
 func (c *copies) end() []copied {
 	c.mu.Lock()

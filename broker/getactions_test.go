@@ -251,7 +251,7 @@ func (w *world) stall() {
 	for range 1 + w.roll("meanwhile", 5) {
 		w.act([]wantAct{
 			{4, "publish", w.publish}, {4, "update", w.update}, {4, "delete", w.delete}, {2, "undeliver", w.undeliver},
-			{4, "sleep", w.sleep}, {1, "changeLimit", w.changeLimit}, {1, "purge", w.purge}, {2, "changeGroup", w.changeGroup},
+			{4, "sleep", w.sleep}, {1, "changeLimit", w.changeLimit}, {1, "purge", w.purge}, {2, "changeGroup", w.changeGroup}, {1, "deleteGroup", w.deleteGroup},
 		})
 	}
 	w.note("reads go on")

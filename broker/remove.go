@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/store"
@@ -24,12 +25,18 @@ func (b *Broker) removeAll(ctx context.Context, list []removal) {
 			continue
 		}
 		from := queue.MessageID(0)
+		var of *store.Body // of the first message that others have too: it says whose the lane was
 		for more := r.walk; more && ctx.Err() == nil; {
 			var found []store.ScannedMessage
 			var err error
-			found, more, err = b.store.ScanMessages(r.lane, from, 1000, refillBytes, true)
+			found, more, err = b.store.ScanMessages(r.lane, from, keeperChunk, refillBytes, true)
 			if err != nil {
 				b.fail(fmt.Errorf("remove: %w", err))
+			}
+			if i := slices.IndexFunc(found, func(m store.ScannedMessage) bool { return m.Entry.Shared }); i >= 0 && of == nil {
+				if of, _, err = b.store.Body(found[i].ID); err != nil {
+					b.fail(fmt.Errorf("remove: %w", err))
+				}
 			}
 			if !b.do(func(g *group) {
 				for i := range found {
@@ -47,7 +54,7 @@ func (b *Broker) removeAll(ctx context.Context, list []removal) {
 					if m.Entry.Shared { // never twice, so its row goes with it
 						g.changes++
 						g.effect(store.Effect{Kind: store.Release, Lane: r.lane, Entry: e})
-						g.unshareRemoved(&m.Entry)
+						g.unshareRemoved(of, &m.Entry)
 					}
 				}
 			}) {

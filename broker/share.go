@@ -39,18 +39,15 @@ func (g *group) unshare(l *lane, e *store.Entry) {
 	}
 }
 
-// unshareRemoved does the same for a lane that was given up, whose name is not
-// known any more.
-func (g *group) unshareRemoved(e *store.Entry) {
-	body, found, err := g.b.store.Body(e.ID)
-	if err != nil {
-		g.b.fail(err)
-	}
-	if !g.letGo(e.ID) || !found {
+// unshareRemoved does the same for a lane that was given up. Its name is not
+// known any more; of is a body that it had, which says the queue and the
+// channel.
+func (g *group) unshareRemoved(of *store.Body, e *store.Entry) {
+	if !g.letGo(e.ID) || of == nil {
 		return
 	}
-	if q := g.b.queues[body.Queue]; q != nil && e.ID > q.shared.through {
-		g.countShared(q, body.Channel, -int64(e.Size))
+	if q := g.b.queues[of.Queue]; q != nil && e.ID > q.shared.through {
+		g.countShared(q, of.Channel, -int64(e.Size))
 	}
 }
 

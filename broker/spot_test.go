@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ type spot struct {
 	hidden  time.Duration // of a lease that the test is about
 	delay   time.Duration // and of a delayed message
 	indexed bool          // it expires out of the order of ids
+	shared  bool          // another consumer group has it too
+	others  []found       // what that has
 }
 
 const (
@@ -59,9 +62,45 @@ func (p *spot) publish(delay time.Duration) {
 	}
 	p.id = out[len(out)-1].ID
 	p.lane = p.b.byID[p.queue].primary().lanes[store.LaneKey{Queue: 1, Channel: spotChannel}].row.ID
-	if _, m := p.scanned(); m.Entry.Indexed != p.indexed {
-		p.t.Fatalf("indexed is %v", m.Entry.Indexed)
+	if _, m := p.scanned(); m.Entry.Indexed != p.indexed || m.Entry.Shared != p.shared {
+		p.t.Fatalf("indexed is %v, shared is %v", m.Entry.Indexed, m.Entry.Shared)
 	}
+	p.others = p.ofOthers()
+}
+
+// ofOthers is what the other group has.
+func (p *spot) ofOthers() (out []found) {
+	c, err := takeCensus(p.s, false)
+	if err != nil {
+		p.t.Error(err)
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(c.messages), place.compare) {
+		if at.group > 0 {
+			out = append(out, *c.messages[at])
+		}
+	}
+	return out
+}
+
+// untouched fails if the other group has something else than what time alone
+// has made of its messages, and reports how many of them have expired.
+func (p *spot) untouched() (expired int64) {
+	p.t.Helper()
+	now, want := p.b.Now(), []found(nil)
+	for _, f := range p.others {
+		if f.Entry.ExpireAfter <= now {
+			expired++
+			continue
+		}
+		if f.state == store.Delayed && f.DueAt <= now {
+			f.state = store.Returned
+		}
+		want = append(want, f)
+	}
+	if diff := cmp.Diff(want, p.ofOthers(), cmp.AllowUnexported(found{})); diff != "" {
+		p.t.Errorf("the other group (-want +got):\n%s", diff)
+	}
+	return expired
 }
 
 func (p *spot) try(dead bool, hidden time.Duration) []queue.Delivery {
@@ -200,7 +239,8 @@ func (p *spot) scanned() (store.Message, *store.ScannedMessage) {
 	return m, &store.ScannedMessage{Entry: e, Message: m}
 }
 
-// rows is all that the store holds of messages, as text.
+// rows is all that the store holds of messages, as text, but those of the
+// other group.
 func (p *spot) rows() []string {
 	var out []string
 	line := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -212,7 +252,17 @@ func (p *spot) rows() []string {
 	for _, id := range all {
 		line("z %d", id)
 	}
-	if err := p.s.Lanes(func(l store.Lane) error { all = append(all, l.ID); line("c %+v", l); return nil }); err != nil {
+	others := make(map[store.LaneID]bool)
+	err = p.s.Lanes(func(l store.Lane) error {
+		if l.Key.Group > 0 {
+			others[l.ID] = true
+			return nil
+		}
+		all = append(all, l.ID)
+		line("c %+v", l)
+		return nil
+	})
+	if err != nil {
 		p.t.Fatal(err)
 	}
 	for _, lane := range all {
@@ -242,7 +292,9 @@ func (p *spot) rows() []string {
 			p.t.Fatal(err)
 		}
 		for _, t := range timers {
-			line("%s %+v", kind, t)
+			if !others[t.Lane] {
+				line("%s %+v", kind, t)
+			}
 		}
 	}
 	slices.Sort(out)
@@ -273,8 +325,14 @@ func (p *spot) counted(state string) {
 			p.t.Errorf("the %s counts %+v and dead %+v, want %+v", what, m, d, wants)
 		}
 	}
-	if s := p.b.Snapshot(); s.InFlight != want.InFlight || s.Bytes != want.Bytes {
-		p.t.Errorf("the server counts %d in flight and %d octets, want %+v", s.InFlight, s.Bytes, want)
+	octets := want.Bytes
+	for _, f := range p.ofOthers() {
+		if want.Bytes == 0 || f.ID != p.id { // what both have counts once
+			octets += int64(f.Entry.Size)
+		}
+	}
+	if s := p.b.Snapshot(); s.InFlight != want.InFlight || s.Bytes != octets {
+		p.t.Errorf("the server counts %d in flight and %d octets, want %+v and %d", s.InFlight, s.Bytes, want, octets)
 	}
 }
 

@@ -200,15 +200,18 @@ var wrongs = map[string]func(*spot){
 
 // at brings a message into a state, in a bubble of its own, and has f work on
 // it.
-func (w way) at(t *testing.T, name string, indexed bool, change func(*spot), f func(p *spot)) {
-	t.Run(fmt.Sprintf("%s/%s/%s/indexed=%v", w.state, w.name, name, indexed), func(t *testing.T) {
+func (w way) at(t *testing.T, name string, kind spotKind, change func(*spot), f func(p *spot)) {
+	t.Run(fmt.Sprintf("%s/%s/%s/indexed=%v,shared=%v", w.state, w.name, name, kind.indexed, kind.shared), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			p := &spot{bench: newBench(t, testdisk.New()), indexed: indexed, hidden: 30 * time.Minute, delay: time.Hour}
+			p := &spot{bench: newBench(t, testdisk.New()), indexed: kind.indexed, shared: kind.shared, hidden: 30 * time.Minute, delay: time.Hour}
 			defer p.shut()
 			if change != nil {
 				change(p)
 			}
 			p.queue = p.bench.queue("orders", func(q *queue.Queue) { q.Retention = spotRetention })
+			if kind.shared {
+				p.groups(p.queue, "", "")
+			}
 			w.reach(p)
 			want := w.state
 			if got := p.row().name(); want != "purged" && got != want {
@@ -216,9 +219,15 @@ func (w way) at(t *testing.T, name string, indexed bool, change func(*spot), f f
 			}
 			p.counted(want)
 			f(p)
+			p.untouched()
 		})
 	})
 }
+
+// spotKind is a kind of message that the table is walked with.
+type spotKind struct{ indexed, shared bool }
+
+var spotKinds = []spotKind{{}, {indexed: true}, {shared: true}, {indexed: true, shared: true}}
 
 // TestStates walks the table: for every way into every state and every effect
 // it reaches the state, tries the effect, and looks at every row and every
@@ -227,9 +236,9 @@ func TestStates(t *testing.T) {
 	for _, w := range ways {
 		i := slices.IndexFunc(stateTable, func(r stateRow) bool { return r.state == w.state })
 		cells := stateTable[i].cells
-		for _, indexed := range []bool{false, true} {
+		for _, kind := range spotKinds {
 			// What is refused, one after the other: nothing may have changed.
-			w.at(t, "refused", indexed, nil, func(p *spot) {
+			w.at(t, "refused", kind, nil, func(p *spot) {
 				rows, events := p.rows(), p.events()
 				refused := func(name string, try func(*spot)) {
 					try(p)
@@ -248,7 +257,7 @@ func TestStates(t *testing.T) {
 				for _, name := range effectNames {
 					if e := effects[name]; cells[name] == "" || e.receipt && p.receipt == "" {
 						// Time that passes would bring about something else.
-						if name == "Expire" && w.name == "delayed" {
+						if name == "Expire" && (w.name == "delayed" || w.state == "purged" && kind.shared) {
 							continue
 						}
 						refused(name, e.try)
@@ -261,7 +270,7 @@ func TestStates(t *testing.T) {
 			})
 			for _, name := range effectNames {
 				if cells[name] != "" {
-					w.walk(t, name, indexed, cells[name])
+					w.walk(t, name, kind, cells[name])
 				}
 			}
 		}
@@ -269,7 +278,7 @@ func TestStates(t *testing.T) {
 }
 
 // walk tries one effect that changes something.
-func (w way) walk(t *testing.T, name string, indexed bool, to string) {
+func (w way) walk(t *testing.T, name string, kind spotKind, to string) {
 	e := effects[name]
 	// The effect must be the first thing that time brings.
 	change := func(p *spot) {
@@ -277,7 +286,7 @@ func (w way) walk(t *testing.T, name string, indexed bool, to string) {
 			p.hidden, p.delay = 12*time.Hour, 3*time.Hour
 		}
 	}
-	w.at(t, name, indexed, change, func(p *spot) {
+	w.at(t, name, kind, change, func(p *spot) {
 		if e.receipt && p.receipt == "" {
 			return // among the refused
 		}
@@ -315,6 +324,7 @@ func (w way) walk(t *testing.T, name string, indexed bool, to string) {
 		if e.event < eventKinds {
 			want[e.event]++
 		}
+		want[evExpired] += p.untouched() // which are none of the message's own
 		if got := p.events(); got != want {
 			t.Errorf("events %v, want %v: %v", got, want, EventNames)
 		}

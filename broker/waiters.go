@@ -213,9 +213,16 @@ func (g *group) choose(c *consumers, dead bool, f channels.Filter) (_ *lane, non
 // to wait go home.
 func (g *group) attend(q *queueState) {
 	q.wake = false
-	for _, c := range q.groups {
-		g.serveWaiters(c, false)
-		g.serveWaiters(c, true)
+	// Groups share the leases of the queue: behind the one that was served last
+	// comes the next, else a busy one would leave nothing to the others.
+	for i, first := 0, q.turn; i < len(q.groups); i++ {
+		at := (first + i) % len(q.groups)
+		leases := g.b.state.Lease
+		g.serveWaiters(q.groups[at], false)
+		g.serveWaiters(q.groups[at], true)
+		if g.b.state.Lease > leases {
+			q.turn = at + 1
+		}
 	}
 	if len(g.b.hasty) == 0 {
 		return
