@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/queued-mq/queued/internal/exchange"
 	"github.com/queued-mq/queued/limits"
 	"github.com/queued-mq/queued/service"
 )
@@ -22,130 +19,51 @@ import (
 // one another, line by line; testdata/exchanges/README tells how to read them.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/exchanges/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	all, err := exchange.Read("testdata/exchanges/*.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
-	count := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	everywhere := 0
+	for _, x := range all {
+		if x.Plain() && len(x.Versions) == 3 {
+			everywhere++
 		}
-		all := readExchanges(t, file, string(text))
-		count += len(all)
-		for _, x := range all {
-			for _, version := range x.versions {
-				t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+x.name+"/"+version, func(t *testing.T) {
-					t.Parallel()
-					if x.bubble {
-						synctest.Test(t, func(t *testing.T) { x.run(t, version) })
-					} else {
-						x.run(t, version)
-					}
-				})
-			}
+		for _, version := range x.Versions {
+			t.Run(x.Title()+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				if x.Fake {
+					synctest.Test(t, func(t *testing.T) { run(t, x, version) })
+				} else {
+					run(t, x, version)
+				}
+			})
 		}
 	}
-	if count < 240 {
-		t.Errorf("%d exchanges; some are lost", count)
+	if len(all) < 240 {
+		t.Errorf("%d exchanges; some are lost", len(all))
+	}
+	if everywhere < 24 {
+		t.Errorf("%d exchanges need nothing but a socket and run in all three versions; want 24", everywhere)
 	}
 }
 
-// exchange is one entry of a file.
-type exchange struct {
-	name     string
-	file     string
-	versions []string // each is run; "none": nobody has said CONNECT
-	headers  string   // of CONNECT
-	bubble   bool
-	options  Options
-	limits   limits.Settings
-	queues   []string
-	steps    []step
-}
-
-// step is one or more lines of an exchange.
-type step struct {
-	line int
-	peer string
-	verb string
-	rest string
-	text []string // of > and <
-}
-
-var stepLine = regexp.MustCompile(`^(\w*)([<>])(?: (.*))?$`)
-
-func readExchanges(t *testing.T, file, text string) (all []*exchange) {
-	var x *exchange
-	var last string
-	for i, line := range strings.Split(text, "\n") {
-		bad := func() { t.Fatalf("%s:%d: %q is not understood", file, i+1, line) }
-		key, value, _ := strings.Cut(line, ": ")
-		m := stepLine.FindStringSubmatch(line)
-		switch {
-		case key == "name":
-			x = &exchange{name: value, file: file, versions: []string{"1.2"}, queues: []string{"orders"}, limits: limits.Unthrottled()}
-			all = append(all, x)
-		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
-			last = ""
-			continue
-		case x == nil:
-			bad()
-		case m != nil:
-			peer := m[1]
-			if peer == "" {
-				peer = "1"
-			}
-			if last != peer+m[2] || strings.HasSuffix(x.steps[len(x.steps)-1].text[len(x.steps[len(x.steps)-1].text)-1], "^@") && m[2] == "<" {
-				x.steps = append(x.steps, step{line: i + 1, peer: peer, verb: m[2]})
-			}
-			s := &x.steps[len(x.steps)-1]
-			s.text = append(s.text, m[3])
-			last = peer + m[2]
-			continue
-		case key == "why":
-		case key == "version" || key == "versions":
-			x.versions = strings.Fields(value)
-		case key == "connect":
-			x.headers += value + "\n"
-		case key == "queues":
-			x.queues = strings.Fields(value)
-		case key == "time":
-			x.bubble = value == "fake"
-		case key == "option":
-			if !x.option(value) {
-				bad()
-			}
-		default:
-			peer, rest := "1", line
-			if first, behind, found := strings.Cut(line, " "); found && len(first) == 1 {
-				peer, rest = first, behind
-			}
-			verb, rest, _ := strings.Cut(rest, " ")
-			x.steps = append(x.steps, step{line: i + 1, peer: peer, verb: verb, rest: rest})
-		}
-		last = ""
-	}
-	return all
-}
-
-func (x *exchange) option(text string) bool {
+// option sets a setting of the server.
+func option(text string, o *Options, l *limits.Settings) bool {
 	name, value, _ := strings.Cut(text, "=")
 	n := int64(atoi(value))
 	switch name {
 	case "strict":
-		x.options.Strict = true
+		o.Strict = true
 	case "auto-create":
-		x.options.AutoCreate = true
+		o.AutoCreate = true
 	case "bytes-per-second":
-		x.options.BytesPerSecond = n
+		o.BytesPerSecond = n
 	case "message-bytes":
-		x.options.MessageBytes, x.limits.MessageBytes = n, n
+		o.MessageBytes, l.MessageBytes = n, n
 	case "bytes-per-queue":
-		x.limits.BytesPerQueue = n
+		l.BytesPerQueue = n
 	case "requests-per-second":
-		x.limits.RequestsPerSecond = n
+		l.RequestsPerSecond = n
 	default:
 		return false
 	}
@@ -154,26 +72,32 @@ func (x *exchange) option(text string) bool {
 
 // play is an exchange under way.
 type play struct {
-	*exchange
+	*exchange.Exchange
 	t       *testing.T
 	h       *house
 	version string
 	peers   map[string]*peer
-	stopped bool              // there is no server any more
-	words   map[string]string // what $name stands for
+	stopped bool           // there is no server any more
+	words   exchange.Words // what $name stands for
 }
 
-func (x *exchange) run(t *testing.T, version string) {
-	pl := &play{exchange: x, t: t, version: version, peers: map[string]*peer{}, words: map[string]string{"version": version}}
-	l := x.limits
-	pl.h = openWith(t, x.options, &l, x.bubble, x.queues...)
-	for _, q := range x.queues {
+func run(t *testing.T, x *exchange.Exchange, version string) {
+	pl := &play{Exchange: x, t: t, version: version, peers: map[string]*peer{}, words: exchange.Words{"version": version}}
+	var o Options
+	l := limits.Unthrottled()
+	for _, text := range x.Options {
+		if !option(text, &o, &l) {
+			t.Fatalf("%s: %s: no such option: %s", x.File, x.Name, text)
+		}
+	}
+	pl.h = openWith(t, o, &l, x.Fake, x.Queues...)
+	for _, q := range x.Queues {
 		pl.words[q] = q
 	}
-	for i := range x.steps {
-		pl.step(&x.steps[i])
+	for _, s := range x.Steps(version) {
+		pl.step(&s)
 		if t.Failed() {
-			t.Fatalf("%s:%d: at this step", x.file, x.steps[i].line)
+			t.Fatalf("%s:%d: at this step", x.File, s.Line)
 		}
 	}
 	if !pl.stopped {
@@ -185,59 +109,59 @@ func (x *exchange) run(t *testing.T, version string) {
 func (pl *play) peer(name string) *peer {
 	p := pl.peers[name]
 	if p == nil {
-		if pl.version == "none" {
+		if pl.ByHand {
 			p = pl.h.dial()
 		} else {
-			p = pl.h.connect(pl.version, strings.Fields(pl.headers)...)
+			p = pl.h.connect(pl.version, pl.Headers...)
 		}
 		pl.peers[name] = p
 	}
 	return p
 }
 
-func (pl *play) step(s *step) {
+func (pl *play) step(s *exchange.Step) {
 	h, t := pl.h, pl.t
 	fail := func(format string, args ...any) {
 		t.Helper()
-		t.Fatalf("%s:%d: %s", pl.file, s.line, fmt.Sprintf(format, args...))
+		t.Fatalf("%s:%d: %s", pl.File, s.Line, fmt.Sprintf(format, args...))
 	}
-	words := strings.Fields(pl.fill(s.rest))
+	words := strings.Fields(pl.fill(s.Rest))
 	word := func(i int) string {
 		if i >= len(words) {
-			fail("%s needs more words", s.verb)
+			fail("%s needs more words", s.Verb)
 		}
 		return words[i]
 	}
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s:%d", pl.file, s.line)
+			t.Logf("%s:%d", pl.File, s.Line)
 		}
 	}()
-	switch s.verb {
+	switch s.Verb {
 	case ">":
-		pl.say(s)
+		pl.say(s, fail)
 	case "<":
 		pl.hear(s, fail)
 	case "closed":
-		pl.peer(s.peer).closed()
+		pl.peer(s.Peer).closed()
 	case "silent":
-		pl.peer(s.peer).silent()
+		pl.peer(s.Peer).silent()
 	case "beat": // one comes within so much time, and nothing else
-		p := pl.peer(s.peer)
+		p := pl.peer(s.Peer)
 		p.net.SetReadDeadline(time.Now().Add(duration(word(0))))
 		b := make([]byte, 1)
 		if n, err := p.net.Read(b); n != 1 || b[0] != '\n' {
 			fail("no heart-beat: %q %v", b[:n], err)
 		}
 	case "sleep":
-		if !pl.bubble {
+		if !pl.Fake {
 			fail("sleep needs fake time")
 		}
 		time.Sleep(duration(word(0)))
 	case "close":
-		pl.peer(s.peer).net.Close()
+		pl.peer(s.Peer).net.Close()
 	case "half-close":
-		if err := pl.peer(s.peer).net.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		if err := pl.peer(s.Peer).net.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 			fail("%v", err)
 		}
 	case "put":
@@ -300,7 +224,7 @@ func (pl *play) step(s *step) {
 	case "stopped":
 		pl.stopped = true
 	case "shutdown":
-		if pl.bubble {
+		if pl.Fake {
 			synctest.Wait() // else the connection may not be accepted yet
 		}
 		ended := make(chan error, 1)
@@ -315,7 +239,7 @@ func (pl *play) step(s *step) {
 			fail("%q is logged %d times\n%s", words[1:], n, h.log.String())
 		}
 	default:
-		fail("unknown step %q", s.verb)
+		fail("unknown step %q", s.Verb)
 	}
 }
 
@@ -344,147 +268,59 @@ func (pl *play) stats(name string, want []string, fail func(string, ...any)) {
 	fail("the queue has %s, want %v", got, want)
 }
 
-var repeated = regexp.MustCompile(`\{(\d+)\*([^}]*)\}`)
-var named = regexp.MustCompile(`\$[a-z][a-z0-9]*`)
-
-// fill replaces $name and {9*text}, in which # is the number of the copy.
+// fill replaces $name and {9*text}.
 func (pl *play) fill(text string) string {
-	text = repeated.ReplaceAllStringFunc(text, func(m string) string {
-		parts := repeated.FindStringSubmatch(m)
-		n, _ := strconv.Atoi(parts[1])
-		if !strings.Contains(parts[2], "#") {
-			return strings.Repeat(parts[2], n)
-		}
-		var all strings.Builder
-		for i := range n {
-			all.WriteString(strings.ReplaceAll(parts[2], "#", strconv.Itoa(i+1)))
-		}
-		return all.String()
-	})
-	return named.ReplaceAllStringFunc(text, func(name string) string {
-		word, known := pl.words[name[1:]]
-		if !known {
-			pl.t.Fatalf("%s: %s is not known", pl.file, name)
-		}
-		return word
-	})
+	text, err := pl.words.Fill(text)
+	if err != nil {
+		pl.t.Fatalf("%s: %v", pl.File, err)
+	}
+	return text
 }
 
-var octets = strings.NewReplacer("^@", "\x00", "^M", "\r", "^J", "\n", "^I", "\t", "^_", " ")
-
-// hexes are octets that no text can show: ^xFF.
-var hexes = regexp.MustCompile(`\^x[0-9A-F]{2}`)
-
-func spell(text string) string {
-	text = octets.Replace(text)
-	return hexes.ReplaceAllStringFunc(text, func(h string) string {
-		n, _ := strconv.ParseUint(h[2:], 16, 8)
-		return string([]byte{byte(n)})
-	})
-}
-
-// say writes what the client says: every line with a LF, but none behind NUL.
-func (pl *play) say(s *step) {
-	var text strings.Builder
-	for _, line := range s.text {
-		text.WriteString(pl.fill(line))
-		if !strings.HasSuffix(line, "^@") && !strings.HasSuffix(line, "^.") {
-			text.WriteString("\n")
-		}
+// say writes what the client says.
+func (pl *play) say(s *exchange.Step, fail func(string, ...any)) {
+	packets, err := pl.words.Packets(s)
+	if err != nil {
+		fail("%v", err)
 	}
-	whole := strings.ReplaceAll(text.String(), "^.", "")
-	pieces := strings.Split(whole, "^|")
-	if len(pieces) == 2 && pieces[0] == "^*" { // every octet by itself
-		pieces = strings.Split(spell(pieces[1]), "")
-	}
-	p := pl.peer(s.peer)
-	for i, piece := range pieces {
+	p := pl.peer(s.Peer)
+	for i, packet := range packets {
 		if i > 0 {
 			time.Sleep(time.Millisecond) // a packet of its own, most likely
 		}
-		if _, err := io.WriteString(p.net, spell(piece)); err != nil {
-			pl.t.Logf("%s:%d: %v", pl.file, s.line, err) // the server may have closed
+		if _, err := io.WriteString(p.net, packet); err != nil {
+			pl.t.Logf("%s:%d: %v", pl.File, s.Line, err) // the server may have closed
 			return
 		}
 	}
 }
 
 // hear reads one frame and compares it.
-func (pl *play) hear(s *step, fail func(string, ...any)) {
-	command, alias, _ := strings.Cut(s.text[0], " as ")
-	f, err := pl.peer(s.peer).next(patient)
+func (pl *play) hear(s *exchange.Step, fail func(string, ...any)) {
+	want, err := pl.words.Wants(s)
 	if err != nil {
-		fail("no %s: %v; read %q", command, err, pl.peer(s.peer).rest)
+		fail("%v", err)
 	}
-	if f.command != command {
-		fail("got %s %v %q, want %s", f.command, f.header, f.body, command)
+	got, err := pl.peer(s.Peer).next(patient)
+	if err != nil {
+		fail("no %s: %v; read %q", want.Command, err, pl.peer(s.Peer).rest)
 	}
-	if f.command == "ERROR" && (f.header["message"] == "" || f.body == "" || f.header["content-type"] != "text/plain" || f.header["code"] == "") {
-		fail("an ERROR that does not say what is wrong: %v %q", f.header, f.body)
+	f := &exchange.Frame{Command: got.command, Header: got.header, Order: got.order, Body: got.body}
+	if f.Command != want.Command {
+		fail("got %s %v %q, want %s", f.Command, f.Header, f.Body, want.Command)
 	}
-	for i, line := range s.text[1:] {
-		if line == "" {
-			want := spell(pl.fill(strings.TrimSuffix(strings.Join(s.text[i+2:], "\n"), "^@")))
-			if f.body != want {
-				fail("the body is %.300q, want %.300q", f.body, want)
-			}
-			break
-		}
-		pl.compare(&f, line, fail)
+	if f.Command == "ERROR" && (f.Header["message"] == "" || f.Body == "" || f.Header["content-type"] != "text/plain" || f.Header["code"] == "") {
+		fail("an ERROR that does not say what is wrong: %v %q", f.Header, f.Body)
 	}
-	if alias != "" {
-		pl.words[alias] = ackOf(pl.version, &f)
-		pl.words[alias+"id"] = f.header["message-id"]
-		pl.words[alias+"receipt"] = f.header["message-id"]
-		if ack := f.header["ack"]; ack != "" {
-			pl.words[alias+"receipt"] = ack
+	for _, condition := range want.Headers {
+		if differs := f.Differs(condition); differs != "" {
+			fail("%s has %.300s, want %.300s; %.300v", f.Command, differs, condition, f.Header)
 		}
 	}
-}
-
-// compare checks one line: name:value, name:* for any value, name~part, !name
-// for a header that must not be there.
-func (pl *play) compare(f *heard, line string, fail func(string, ...any)) {
-	line = spell(pl.fill(line))
-	if absent, found := strings.CutPrefix(line, "!"); found {
-		if v, there := f.header[absent]; there {
-			fail("%s has %s:%q", f.command, absent, v)
-		}
-		return
+	if want.HasBody && f.Body != want.Body {
+		fail("the body is %.300q, want %.300q", f.Body, want.Body)
 	}
-	if name, part, found := strings.Cut(line, "~"); found && !strings.Contains(name, ":") {
-		if !strings.Contains(f.header[name], part) {
-			fail("%s has %s:%q, which must contain %q; %v", f.command, name, f.header[name], part, f.header)
-		}
-		return
+	if want.Alias != "" {
+		pl.words.Learn(want.Alias, pl.version, f)
 	}
-	name, value, _ := strings.Cut(line, ":")
-	got, there := f.header[name]
-	if !there || value != "*" && got != value {
-		fail("%s has %s:%q (there: %v), want %q; %.300v", f.command, name, got, there, value, f.header)
-	}
-	if n := count(f.order, name); n > 1 {
-		fail("%s has %s %d times", f.command, name, n)
-	}
-}
-
-// ackOf is the headers by which an ACK names the message.
-func ackOf(version string, f *heard) string {
-	if version == "1.2" {
-		return "id:" + f.header["ack"]
-	}
-	ack := "message-id:" + f.header["message-id"]
-	if sub, there := f.header["subscription"]; there && version == "1.1" {
-		ack = "subscription:" + sub + "\n" + ack
-	}
-	return ack
-}
-
-func count(names []string, name string) (n int) {
-	for _, one := range names {
-		if one == name {
-			n++
-		}
-	}
-	return n
 }
