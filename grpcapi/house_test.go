@@ -48,7 +48,9 @@ func connectWith(t *testing.T, l limits.Settings, o Options) *grpc.ClientConn {
 	}
 	svc := service.New(b, service.Options{Limits: &l, KeepUnrouted: true})
 	wire := bufconn.Listen(1 << 16)
-	srv := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()))
+	// The window stays as it is: gRPC would widen it by what it measures, and how
+	// much a client can send that nobody reads would be chance.
+	srv := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()), grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(64<<10))
 	queuev1.RegisterQueueAdminServiceServer(srv, NewAdmin(svc))
 	queuev1.RegisterQueueServiceServer(srv, NewData(svc, o))
 	done := make(chan error, 1)
