@@ -195,6 +195,9 @@ func (b *Broker) load(o Options) error {
 		b.holding, b.holdTo, b.holdUntil = true, now, now.Add(o.ClockGrace)
 	}
 	for i := range data.Queues {
+		if err := readable(data.Queues[i].Groups); err != nil {
+			return fmt.Errorf("open broker: queue %s: %w", data.Queues[i].ID, err)
+		}
 		b.addQueue(&data.Queues[i])
 	}
 	marked := make(map[store.LaneKey]bool)

@@ -59,6 +59,16 @@ func (q *queueState) row() store.Queue {
 	return r
 }
 
+// readable refuses groups whose filter cannot be read.
+func readable(rows []store.Group) error {
+	for i := range rows {
+		if _, err := filter.Parse(rows[i].Filter); err != nil && rows[i].Live() {
+			return fmt.Errorf("the filter of consumer group %s: %w", rows[i].ID, err)
+		}
+	}
+	return nil
+}
+
 // addGroups makes the groups of a queue that was read from its row.
 func (b *Broker) addGroups(q *queueState, rows []store.Group) {
 	for i := range rows {

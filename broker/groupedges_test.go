@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/queued-mq/queued/limits"
 	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/store"
 	"github.com/queued-mq/queued/store/testdisk"
 )
 
@@ -216,4 +218,28 @@ func TestGroupsShareLeasesFairly(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUnreadableFilter: a store with a filter that this version cannot read is
+// refused, naming the group, and not opened to end in a panic.
+func TestUnreadableFilter(t *testing.T) {
+	x := newBench(t, testdisk.New())
+	g := x.groups(x.queue("q", nil), "", ":kind")
+	x.close()
+	s, err := store.Open(x.dir, x.so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	load, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.Queues[0].Groups[1].Filter = ":kind ~ later"
+	if err := s.Commit(&store.ChangeSet{State: load.State, Queues: load.Queues}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(s, x.o); err == nil || !strings.Contains(err.Error(), string(g[1])) {
+		t.Errorf("opened with %v", err)
+	}
 }

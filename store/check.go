@@ -237,11 +237,10 @@ func (c *check) readQueues() error {
 		if q.DeadThrough > c.state.Lane {
 			c.found(k, "queue %d has purged dead lanes up to %d; the highest number given out is %d", q.Number, q.DeadThrough, c.state.Lane)
 		}
-		for i := range q.Groups {
-			if n := q.Groups[i].Number; n > q.LastGroup {
-				c.found(k, "queue %d has consumer group %d; the highest number given out is %d", q.Number, n, q.LastGroup)
-			}
+		if q.SharedThrough > c.state.Message {
+			c.found(k, "queue %d counts bodies up to %d no more; the highest id given out is %d", q.Number, q.SharedThrough, c.state.Message)
 		}
+		c.groups(k, &q)
 		c.queues[q.Number] = &q
 		c.report.Queues = append(c.report.Queues, q)
 		return nil

@@ -23,6 +23,23 @@ func (q *Queue) has(group uint32) bool {
 	return false
 }
 
+// groups looks at the consumer groups in the row of a queue.
+func (c *check) groups(k []byte, q *Queue) {
+	had := make(map[uint32]bool)
+	for i := range q.Groups {
+		g := &q.Groups[i]
+		if g.Number > q.LastGroup {
+			c.found(k, "queue %d has consumer group %d; the highest number given out is %d", q.Number, g.Number, q.LastGroup)
+		}
+		if had[g.Number] {
+			c.found(k, "queue %d has two consumer groups of number %d", q.Number, g.Number)
+		}
+		if had[g.Number] = true; g.DeadThrough > c.state.Lane {
+			c.found(k, "queue %d has purged dead lanes of consumer group %d up to %d; the highest number given out is %d", q.Number, g.Number, g.DeadThrough, c.state.Lane)
+		}
+	}
+}
+
 // body is the b row of a message, nil if there is none.
 func (c *check) body(id queue.MessageID) (*Body, error) {
 	v, closer, err := c.db.Get(idKey(nil, kindBody, id))

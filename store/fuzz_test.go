@@ -115,6 +115,46 @@ func FuzzLaneRow(f *testing.F)  { fuzzRow(f, "c ", (*Lane).code) }
 func FuzzStateRow(f *testing.F) { fuzzRow(f, "s state", (*State).code) }
 func FuzzTokenRow(f *testing.F) { fuzzRow(f, "r", (*RetryToken).code) }
 
+// FuzzBodyRow reads what several groups have.
+func FuzzBodyRow(f *testing.F) {
+	seed(f, "b")
+	f.Add([]byte{rowVersion, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}) // properties that no memory could hold
+	f.Fuzz(func(t *testing.T, b []byte) {
+		read := func(b []byte) (*Body, error) { return decodeBody(42, b) }
+		var m *Body
+		var err error
+		frugal(t, b, func() { m, err = read(b) })
+		if err != nil {
+			return
+		}
+		if len(m.Body) > 0 && &m.Body[0] == &b[len(b)-len(m.Body)] {
+			t.Fatal("the body does not own its octets")
+		}
+		again(t, m, encodeBody, read)
+	})
+}
+
+func FuzzHoldersRow(f *testing.F) { fuzzNumber(f, "h", decodeHolders) }
+func FuzzSharedRow(f *testing.F)  { fuzzNumber(f, "u", decodeShared) }
+
+// fuzzNumber fuzzes a row that is one number.
+func fuzzNumber[N uint32 | int64](f *testing.F, prefix string, read func([]byte) (N, error)) {
+	seed(f, prefix)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var n N
+		var err error
+		frugal(t, b, func() { n, err = read(b) })
+		if err == nil {
+			again(t, n, func(n N) []byte { return encoded(n, numberRow) }, read)
+		}
+	})
+}
+
+func numberRow[N uint32 | int64](n *N, c *coder) {
+	c.version(rowVersion)
+	number(c, n)
+}
+
 // FuzzJSONRow reads queues and work requests. JSON may lose what it cannot
 // say (two spellings of a name, octets that are not UTF-8), but not twice.
 func FuzzJSONRow(f *testing.F) {

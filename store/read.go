@@ -82,11 +82,16 @@ func decodeHolders(v []byte) (n uint32, err error) {
 
 // SharedIn reads how many octets of bodies several groups have in a channel.
 func (s *Store) SharedIn(q QueueNumber, channel string) (int64, error) {
-	v, found, err := s.get(sharedKey(nil, q, channel))
+	key := sharedKey(nil, q, channel)
+	v, found, err := s.get(key)
 	if err != nil || !found {
 		return 0, err
 	}
-	return decodeShared(v)
+	n, err := decodeShared(v)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", keyText(key), err)
+	}
+	return n, nil
 }
 
 func decodeShared(v []byte) (n int64, err error) {
