@@ -42,8 +42,8 @@ func TestExchanges(t *testing.T) {
 	if len(all) < 240 {
 		t.Errorf("%d exchanges; some are lost", len(all))
 	}
-	if everywhere < 24 {
-		t.Errorf("%d exchanges need nothing but a socket and run in all three versions; want 24", everywhere)
+	if everywhere < 80 {
+		t.Errorf("%d exchanges need nothing but a socket and run in all three versions; want 80", everywhere)
 	}
 }
 
