@@ -15,9 +15,18 @@ import (
 )
 
 // TestHistory lets many clients at once publish, receive, update, delete, give
-// back, give up and purge, in real time, and then judges what each was told.
+// back, give up and purge, in real time, and then judges what each was told:
+// of a queue, and of one with consumer groups, each of which is judged.
 func TestHistory(t *testing.T) {
-	t.Parallel()
+	for name, filters := range map[string][]string{"queue": nil, "groups": {`:kind`, `:kind = "a"`, `:kind = "a" OR :kind = "b"`}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clientsAtOnce(t, filters)
+		})
+	}
+}
+
+func clientsAtOnce(t *testing.T, filters []string) {
 	x := newBench(t, testdisk.New())
 	defer x.shut()
 	x.close()
@@ -29,6 +38,23 @@ func TestHistory(t *testing.T) {
 	)
 	id := x.queue("orders", func(q *queue.Queue) { q.DeadLetterDeliveryCount = limit })
 	r := &recorded{b: x.b, id: id}
+	ofLast := 2 // deliveries, if there are groups
+	if len(filters) > 0 {
+		r.groups = x.groups(id, filters...)
+		x.change(r.groups[2], func(g *queue.ConsumerGroup) { g.DeadLetterDeliveryCount = &ofLast })
+		r.accept = func(m *queue.NewMessage) (to []string) {
+			for _, p := range m.Properties {
+				to = append(to, string(r.groups[0]))
+				if p.Value == "a" {
+					to = append(to, string(r.groups[1]))
+				}
+				if p.Value == "a" || p.Value == "b" {
+					to = append(to, string(r.groups[2]))
+				}
+			}
+			return to
+		}
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
@@ -53,6 +79,9 @@ func TestHistory(t *testing.T) {
 		m := make([]queue.NewMessage, 1+random.IntN(10))
 		for i := range m {
 			m[i].Body, m[i].Channel = r.body(10+random.IntN(100)), names[random.IntN(len(names))]
+			if kind := random.IntN(5); kind > 0 && r.accept != nil {
+				m[i].Properties = []queue.Property{{Name: "kind", Value: []string{"a", "a", "b", "c"}[kind-1]}}
+			}
 			switch random.IntN(20) {
 			case 0, 1, 2, 3:
 				m[i].Delay = time.Duration(random.IntN(100)) * time.Millisecond
@@ -61,12 +90,12 @@ func TestHistory(t *testing.T) {
 			}
 		}
 		if _, err := r.publish(m...); err == nil {
-			backlog.Add(int64(len(m)))
+			backlog.Add(int64(len(m)) * int64(max(1, len(r.groups)-1)))
 		}
 	})
 	consume := func(dead bool) func(random *rand.Rand) {
 		return func(random *rand.Rand) {
-			got, _ := r.receive(ctx, ReceiveRequest{Dead: dead, Limit: 1 + random.IntN(5),
+			got, _ := r.receive(ctx, ReceiveRequest{Group: r.group(random), Dead: dead, Limit: 1 + random.IntN(5),
 				Visibility: time.Duration(30+random.IntN(150)) * time.Millisecond, Wait: time.Duration(random.IntN(50)) * time.Millisecond,
 				Filter: only([]string{"", "", "a", "*", "b*"}[random.IntN(5)])}, history.Unanswered)
 			for _, d := range got {
@@ -84,16 +113,16 @@ func TestHistory(t *testing.T) {
 	client(3, func(random *rand.Rand) { // gives up at some moment, or gives back: receipts in these channels may be dead
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(3000))*time.Microsecond)
 		defer cancel()
-		if got, err := r.receive(ctx, ReceiveRequest{Limit: 3, Visibility: time.Hour, Wait: 20 * time.Millisecond,
+		if got, err := r.receive(ctx, ReceiveRequest{Group: r.group(random), Limit: 3, Visibility: time.Hour, Wait: 20 * time.Millisecond,
 			Filter: only([]string{"a", "c"}[random.IntN(2)])}, history.TakenBack); err == nil {
 			r.undeliver(receiptsOf(got)...)
 		}
 	})
-	client(1, func(*rand.Rand) {
+	client(1, func(random *rand.Rand) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
-			r.purge("d")
+			r.purge(r.group(random), "d")
 		}
 	})
 	client(1, late(r, ctx))
@@ -101,6 +130,14 @@ func TestHistory(t *testing.T) {
 	settled(t, x, r.now().Add(shortly))
 	h := r.drain()
 	h.Threshold = limit
+	for i := range h.Groups {
+		if h.Groups[i].Threshold = limit; i == 2 {
+			h.Groups[i].Threshold = ofLast
+		}
+	}
+	if len(filters) > 0 && h.Unrouted == 0 {
+		t.Error("there was nothing that no group accepted")
+	}
 	r.judge(t, h)
 	if c, err := takeCensus(x.s, true); err != nil || len(c.messages) > 0 {
 		t.Errorf("%d messages are on disk: %v", len(c.messages), err)
@@ -113,7 +150,7 @@ func TestHistory(t *testing.T) {
 func late(r *recorded, ctx context.Context) func(*rand.Rand) {
 	var kept []queue.Receipt
 	return func(random *rand.Rand) {
-		got, _ := r.receive(ctx, ReceiveRequest{Limit: 5, Visibility: 20 * time.Millisecond, Wait: 10 * time.Millisecond}, history.Unanswered)
+		got, _ := r.receive(ctx, ReceiveRequest{Group: r.group(random), Limit: 5, Visibility: 20 * time.Millisecond, Wait: 10 * time.Millisecond}, history.Unanswered)
 		kept = append(kept, receiptsOf(got)...)
 		for len(kept) > 50 {
 			if random.IntN(2) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -18,9 +19,11 @@ import (
 // (internal/history). They read the broker's clock, so theirs and the server's
 // is one.
 type recorded struct {
-	b   *Broker
-	id  queue.ID
-	rec history.Recorder
+	b      *Broker
+	id     queue.ID
+	groups []queue.ID                       // its consumer groups; none: it has none
+	accept func(*queue.NewMessage) []string // ids of those that a message is for
+	rec    history.Recorder
 
 	mu  sync.Mutex
 	odd []error // answers that no client should ever get
@@ -28,6 +31,14 @@ type recorded struct {
 }
 
 func (r *recorded) now() time.Time { return r.b.Now().Time() }
+
+// group is one of the consumer groups, if there are some.
+func (r *recorded) group(random *rand.Rand) queue.ID {
+	if len(r.groups) == 0 {
+		return ""
+	}
+	return r.groups[random.IntN(len(r.groups))]
+}
 
 // body is a content that no other message has, of that many octets or a few
 // more.
@@ -60,7 +71,11 @@ func (r *recorded) publish(messages ...queue.NewMessage) ([]queue.Published, err
 	start, h := r.now(), history.History{}
 	for i := range messages {
 		m := &messages[i]
-		h.Publishes = append(h.Publishes, history.Publish{Content: string(m.Body), Channel: m.Channel, Delay: m.Delay, Start: start, Outcome: history.Doubt})
+		p := history.Publish{Content: string(m.Body), Channel: m.Channel, Delay: m.Delay, Start: start, Outcome: history.Doubt}
+		if r.accept != nil {
+			p.For = r.accept(m)
+		}
+		h.Publishes = append(h.Publishes, p)
 	}
 	told := r.rec.Begin(h)
 	out, err := r.b.Publish(context.Background(), PublishRequest{Queue: r.id, Messages: messages})
@@ -79,7 +94,7 @@ func (r *recorded) publish(messages ...queue.NewMessage) ([]queue.Published, err
 // answer.
 func (r *recorded) receive(ctx context.Context, q ReceiveRequest, why history.Loss) ([]queue.Delivery, error) {
 	q.Queue = r.id
-	lost := history.Lost{Start: r.now(), Why: why}
+	lost := history.Lost{Group: string(q.Group), Start: r.now(), Why: why}
 	if channel, exact := q.Filter.Exact(); exact {
 		lost.Channels = []string{channel}
 	}
@@ -97,7 +112,7 @@ func (r *recorded) receive(ctx context.Context, q ReceiveRequest, why history.Lo
 	for i := range out {
 		d := &out[i]
 		x := history.Delivery{
-			Start: lost.Start, End: lost.End, Dead: d.DeadLetter != nil, Visibility: q.Visibility,
+			Start: lost.Start, End: lost.End, Group: string(q.Group), Dead: d.DeadLetter != nil, Visibility: q.Visibility,
 			ID: int64(d.ID), Content: string(d.Body), Channel: d.Channel, Receipt: string(d.Receipt), Count: d.DeliveryCount,
 			VisibleAfter: d.VisibleAfter.Time(), CreatedAt: d.CreatedAt.Time(), Expire: d.ExpireAfter.Time(),
 		}
@@ -157,19 +172,26 @@ func (r *recorded) undeliver(receipts ...queue.Receipt) {
 	r.b.Undeliver(receipts)
 }
 
-// purge empties channels of the queue and of its dead letter queue.
-func (r *recorded) purge(channels ...string) {
-	p := history.Purge{Channels: channels, Normal: true, Dead: true, Start: r.now(), Outcome: history.Doubt}
+// purge empties channels of a group and of its dead letter queue.
+func (r *recorded) purge(group queue.ID, channels ...string) {
+	p := history.Purge{Group: string(group), Channels: channels, Normal: true, Dead: true, Start: r.now(), Outcome: history.Doubt}
 	told := r.rec.Begin(history.History{Purges: []history.Purge{p}})
 	err := r.b.Admin(context.Background(), func(tx *Tx) error {
-		tx.Purge(r.id, "", queue.PurgeBoth, channels)
+		tx.Purge(r.id, group, queue.PurgeBoth, channels)
 		return nil
 	})
 	p.Outcome, p.End = r.outcome(err), r.now()
 	told(history.History{Purges: []history.Purge{p}})
 }
 
-func (r *recorded) stats() history.Stats { return recordedStats(r.b.Stats(r.id, "", nil)) }
+func (r *recorded) stats(group queue.ID) history.Stats {
+	s := recordedStats(r.b.Stats(r.id, group, nil))
+	if len(r.groups) > 0 { // a history counts contents, and each has the property kind
+		s.Bytes -= int64(len("kind")+1) * (s.Visible + s.InFlight + s.Delayed)
+		s.DeadBytes -= int64(len("kind")+1) * (s.DeadVisible + s.DeadInFlight)
+	}
+	return s
+}
 
 func recordedStats(main, dead queue.Stats) history.Stats {
 	return history.Stats{
@@ -181,18 +203,33 @@ func recordedStats(main, dead queue.Stats) history.Stats {
 // drain receives and deletes all there is, when all else is over, and gives the
 // history of everything.
 func (r *recorded) drain() *history.History {
-	before, drain := r.stats(), r.now()
-	for _, dead := range []bool{false, true} {
-		for {
-			got, err := r.receive(context.Background(), ReceiveRequest{Dead: dead, Limit: 20, Visibility: time.Hour}, history.Unanswered)
-			if err != nil || len(got) == 0 {
-				break
+	groups := r.groups
+	if len(groups) == 0 {
+		groups = []queue.ID{""}
+	}
+	before, drain := make(map[queue.ID]history.Stats), r.now()
+	for _, group := range groups {
+		before[group] = r.stats(group)
+	}
+	for _, group := range groups {
+		for _, dead := range []bool{false, true} {
+			for {
+				got, err := r.receive(context.Background(), ReceiveRequest{Group: group, Dead: dead, Limit: 20, Visibility: time.Hour}, history.Unanswered)
+				if err != nil || len(got) == 0 {
+					break
+				}
+				r.delete(receiptsOf(got)...)
 			}
-			r.delete(receiptsOf(got)...)
 		}
 	}
 	h := r.rec.History(r.now())
-	h.Drain, h.Before, h.After = drain, before, r.stats()
+	h.Drain, h.Before, h.After = drain, before[""], r.stats("")
+	for _, group := range r.groups {
+		h.Groups = append(h.Groups, history.Group{Name: string(group), Before: before[group], After: r.stats(group)})
+	}
+	if len(r.groups) > 0 {
+		h.Unrouted = r.b.Snapshot().Queues[0].Events[evUnrouted]
+	}
 	return h
 }
 

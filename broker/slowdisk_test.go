@@ -90,7 +90,7 @@ func slowSyncs(t *testing.T, slow time.Duration) {
 	<-polled
 
 	// Each message goes to one of many consumers, and is deleted for good.
-	before, drain := r.stats(), r.now()
+	before, drain := r.stats(""), r.now()
 	for range 5 {
 		all.Go(func() {
 			for {
@@ -104,7 +104,7 @@ func slowSyncs(t *testing.T, slow time.Duration) {
 	}
 	all.Wait()
 	h := r.rec.History(r.now())
-	h.Threshold, h.Drain, h.Before, h.After = 5, drain, before, r.stats()
+	h.Threshold, h.Drain, h.Before, h.After = 5, drain, before, r.stats("")
 	r.judge(t, h)
 	happened(t, h, "publishes", "refused", "deliveries", "deleted")
 	x.want(id, "visible 0 in flight 0 delayed 0 bytes 0, dead visible 0 in flight 0 bytes 0")

@@ -47,6 +47,8 @@ const (
 	Ended Promise = "nothing is delivered after its end"
 	// Ids rise.
 	Rising Promise = "ids rise"
+	// Each consumer group is a queue of its own for what its filter accepts.
+	Routed Promise = "a consumer group gets what its filter accepts, and nothing else"
 	// The counters say what is there.
 	Counters Promise = "the counters are exact"
 )
@@ -54,19 +56,27 @@ const (
 // Violation is a promise that was broken, and how one can see it.
 type Violation struct {
 	Promise Promise
-	Message int64 // 0: not about one message
+	Group   string // "": of the whole queue
+	Message int64  // 0: not about one message
 	What    string
 }
 
 func (v Violation) String() string {
-	if v.Message == 0 {
-		return fmt.Sprintf("%s: %s", v.Promise, v.What)
+	text := string(v.Promise) + ": "
+	if v.Group != "" {
+		text += fmt.Sprintf("consumer group %s: ", v.Group)
 	}
-	return fmt.Sprintf("%s: message %d: %s", v.Promise, v.Message, v.What)
+	if v.Message != 0 {
+		text += fmt.Sprintf("message %d: ", v.Message)
+	}
+	return text + v.What
 }
 
 // Check is what no server that keeps its promises can have done.
 func (h *History) Check() []Violation {
+	if len(h.Groups) > 0 {
+		return h.checkGroups()
+	}
 	c := &checker{
 		h:         h,
 		byContent: map[string]*origin{},

@@ -43,7 +43,7 @@ func tell(t *testing.T, good func() *History, stories []story) {
 }
 
 func TestGood(t *testing.T) {
-	for name, h := range map[string]*History{"drained": good(), "cut short": cut(), "empty": {}} {
+	for name, h := range map[string]*History{"drained": good(), "cut short": cut(), "empty": {}, "with groups": shared()} {
 		for _, v := range h.Check() {
 			t.Errorf("%s: %s", name, v)
 		}
@@ -60,7 +60,7 @@ func TestEveryPromise(t *testing.T) {
 	if len(promises) < 16 {
 		t.Fatalf("found %d promises", len(promises))
 	}
-	all := slices.Concat(publishedCases, leasesCases, countsCases, fateCases, restCases)
+	all := slices.Concat(publishedCases, leasesCases, countsCases, fateCases, restCases, groupsCases)
 	for _, p := range promises {
 		for _, is := range []verdict{broken, fine} {
 			if !slices.ContainsFunc(all, func(s story) bool { return string(s.promise) == string(p[1]) && s.is == is }) {

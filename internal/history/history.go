@@ -56,6 +56,12 @@ type History struct {
 	Drain         time.Time
 	Before, After Stats
 	Rest          *Rest
+
+	// Groups are the consumer groups of the queue; none: it has none. With them,
+	// Threshold, Before, After and Rest are theirs, and Unrouted is how many
+	// messages are counted that none of them accepted.
+	Groups   []Group
+	Unrouted int64
 }
 
 // Publish is one attempt to publish one message.
@@ -64,6 +70,7 @@ type Publish struct {
 	Channel    string
 	Token      string // retry token; "": none
 	Delay      time.Duration
+	For        []string // the consumer groups whose filter accepts it
 	Start, End time.Time
 	Outcome    Outcome
 	ID         int64     // when Done; 0: not told
@@ -73,6 +80,7 @@ type Publish struct {
 // Delivery is one message in the answer to a receive.
 type Delivery struct {
 	Start, End   time.Time // of the receive
+	Group        string    // the consumer group
 	Dead         bool      // from the dead letter queue
 	Visibility   time.Duration
 	ID           int64
@@ -103,6 +111,7 @@ const (
 
 // Lost is a receive that was not told all, or may not have been.
 type Lost struct {
+	Group      string   // the consumer group
 	Channels   []string // that it asked for; nil: any
 	Start, End time.Time
 	Why        Loss
@@ -134,6 +143,7 @@ type Undeliver struct {
 // Purge removes what is in some channels of a queue, of its dead letter queue,
 // or both.
 type Purge struct {
+	Group        string   // the consumer group
 	Channels     []string // nil: all
 	Normal, Dead bool
 	Start, End   time.Time
