@@ -76,8 +76,10 @@ func (c *conn) subscribe(f *frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	if err := c.autoCreate(r.QueueRef); err != nil {
-		return err
+	if r.ConsumerGroupID == nil || *r.ConsumerGroupID == "" { // a new queue has no groups
+		if err := c.autoCreate(r.QueueRef); err != nil {
+			return err
+		}
 	}
 	if u.get, err = c.server.service.Subscribe(c.ctx, r); err != nil {
 		return err
