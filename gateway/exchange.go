@@ -31,6 +31,7 @@ type exchange struct {
 	out     []byte     // the body of the answer
 	refused queue.Code // why, if the service was not asked
 	served  bool       // the service was asked
+	taken   bool       // the connection is no longer HTTP
 	fault   error      // what the log must know and the client must not
 
 	// delivered is what out holds of deliveries. Until an octet of out has

@@ -50,6 +50,13 @@ type Options struct {
 	// "": none but the host of each request.
 	PublicURL string
 
+	// WebSocket takes over the connection of a request at /stomp that asks for
+	// one; after an error nothing has been written, and the error is the answer.
+	// nil: there is nothing at that path. SocketOrigins are the origins, as
+	// scheme://host[:port], whose pages may do so beside the server's own.
+	WebSocket     func(http.ResponseWriter, *http.Request) error
+	SocketOrigins []string
+
 	// Observe is told of every request that is refused before the service sees
 	// it, in the manner of service.Options.Observe, so that together the two are
 	// told of all: the face, the operation ("" if the path or the method has
@@ -72,6 +79,7 @@ type gateway struct {
 	guard   guard
 	ids     requestIDs
 	ready   func() bool
+	socket  func(http.ResponseWriter, *http.Request) error
 	observe func(face, operation string, code queue.Code, seconds float64)
 	log     *slog.Logger
 
@@ -104,6 +112,7 @@ func newGateway(svc hotService, admin queuev1.QueueAdminServiceServer, data queu
 		guard:        guard{loopback: o.Loopback},
 		ids:          newRequestIDs(),
 		ready:        o.Ready,
+		socket:       o.WebSocket,
 		observe:      o.Observe,
 		log:          o.Logger,
 		plainBody:    bodyLimit{6*cmp.Or(o.RequestBytes, 512<<10) + 64<<10, "limits.request-bytes"},
@@ -121,6 +130,9 @@ func newGateway(svc hotService, admin queuev1.QueueAdminServiceServer, data queu
 			return nil, fmt.Errorf("public URL %q is not scheme://host[:port]", o.PublicURL)
 		}
 		g.guard.publicURL = strings.ToLower(u.Host)
+	}
+	for _, origin := range o.SocketOrigins {
+		g.guard.socketOrigins = append(g.guard.socketOrigins, canonicalOrigin(origin))
 	}
 	ctx := context.Background()
 	if err := queuev1.RegisterQueueAdminServiceHandlerServer(ctx, g.mux, admin); err != nil {
@@ -140,6 +152,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.caller = &service.Caller{Face: service.FaceREST, RequestID: g.ids.of(r.Header)}
 	x.header[requestIDHeader] = []string{x.caller.RequestID}
 	g.handle(x, w, r)
+	if x.taken {
+		x.release()
+		return
+	}
 	if x.fault != nil {
 		g.log.LogAttrs(x.ctx, slog.LevelError, "internal error",
 			slog.String("opc_request_id", x.caller.RequestID), slog.Any("error", x.fault))
@@ -183,6 +199,10 @@ func (g *gateway) handle(x *exchange, w http.ResponseWriter, r *http.Request) {
 			x.fail(&queue.Error{Code: queue.InternalServerError, Message: "internal error"})
 		}
 	}()
+	if r.URL.Path == socketPath && g.socket != nil {
+		g.serveSocket(x, w, r)
+		return
+	}
 	if err := g.guard.check(r); err != nil {
 		x.refuse(err)
 		return

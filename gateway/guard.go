@@ -16,6 +16,8 @@ import (
 type guard struct {
 	loopback  bool   // the listener is reachable from this machine alone
 	publicURL string // host[:port] of the public URL, in lower case; "" is none
+
+	socketOrigins []string // other origins whose pages may open a WebSocket, canonical
 }
 
 // check is nil, or the 403 for this request, whatever its method.
@@ -24,8 +26,8 @@ type guard struct {
 // server can hand out: else a page of evil.example that points its own name at
 // 127.0.0.1 would be same-origin for the browser.
 func (g *guard) check(r *http.Request) error {
-	if g.loopback && !g.known(r.Host) {
-		return queue.Errorf(queue.NotAuthorized, "the host %q is not served here: this listener answers to loopback names and to the host of public-url", clip(r.Host))
+	if err := g.checkHost(r); err != nil {
+		return err
 	}
 	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 {
 		if len(site) > 1 || site[0] != "same-origin" && site[0] != "none" {
@@ -36,6 +38,13 @@ func (g *guard) check(r *http.Request) error {
 		if len(origin) > 1 || !g.own(origin[0], r.Host) {
 			return queue.Errorf(queue.NotAuthorized, "requests from pages of other sites are refused (origin: %s)", clip(strings.Join(origin, ", ")))
 		}
+	}
+	return nil
+}
+
+func (g *guard) checkHost(r *http.Request) error {
+	if g.loopback && !g.known(r.Host) {
+		return queue.Errorf(queue.NotAuthorized, "the host %q is not served here: this listener answers to loopback names and to the host of public-url", clip(r.Host))
 	}
 	return nil
 }

@@ -44,6 +44,8 @@ type conn struct {
 	handled atomic.Int64 // and those of them that were handled; see Read
 
 	unread atomic.Int64 // octets of answers over HTTP/2 that wait to be taken
+
+	taken atomic.Bool // it is a WebSocket by now, and no HTTP any more
 }
 
 // CloseWrite closes the sending half, as net/http does before it drains.
@@ -62,7 +64,7 @@ var (
 
 // Write passes p on, or what p should have been.
 func (c *conn) Write(p []byte) (int, error) {
-	if !bytes.HasPrefix(p, plainStart) {
+	if !bytes.HasPrefix(p, plainStart) || c.taken.Load() {
 		return c.Conn.Write(p)
 	}
 	line, rest, _ := bytes.Cut(p, []byte("\r\n"))

@@ -20,6 +20,7 @@ import (
 type conn struct {
 	server  *Server
 	net     net.Conn
+	socket  *socket // net, if it is a WebSocket
 	session string
 	log     *slog.Logger
 
@@ -80,6 +81,16 @@ func (c *conn) serve() {
 		defer c.server.survive(c)
 		c.write()
 	}()
+	fed := make(chan struct{})
+	if c.socket == nil {
+		close(fed)
+	} else {
+		go func() {
+			defer close(fed)
+			defer c.server.survive(c)
+			c.socket.feed()
+		}()
+	}
 	err := c.read()
 	c.publish()
 	if c.lost(err) {
@@ -94,6 +105,7 @@ func (c *conn) serve() {
 	c.abandon()
 	c.discard()
 	c.net.Close()
+	<-fed
 }
 
 // read reads and serves frames until one ends the session, or the connection

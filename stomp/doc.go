@@ -1,5 +1,5 @@
 // Package stomp is the STOMP face: sessions of STOMP 1.0, 1.1 and 1.2 over
-// TCP. It turns frames into requests of package service and its answers into
+// TCP and over WebSocket. It turns frames into requests of package service and its answers into
 // frames; package stomp/frame knows how frames are spelled.
 //
 // The idea to hold: one goroutine reads and one writes, and neither waits for

@@ -19,6 +19,19 @@ import (
 // one another, line by line; testdata/exchanges/README tells how to read them.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
+	playAll(t, func(*exchange.Exchange, *house) {})
+}
+
+// The same over WebSocket, in messages of text or of octets.
+func TestExchangesOverWebSocket(t *testing.T) {
+	t.Parallel()
+	playAll(t, func(x *exchange.Exchange, h *house) {
+		h.overWebSocket(x.Fake, func(b *browser) { b.text = len(x.Name)%2 == 0 })
+	})
+}
+
+// playAll plays all exchanges in houses made ready by change.
+func playAll(t *testing.T, change func(*exchange.Exchange, *house)) {
 	all, err := exchange.Read("testdata/exchanges/*.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -32,9 +45,9 @@ func TestExchanges(t *testing.T) {
 			t.Run(x.Title()+"/"+version, func(t *testing.T) {
 				t.Parallel()
 				if x.Fake {
-					synctest.Test(t, func(t *testing.T) { run(t, x, version) })
+					synctest.Test(t, func(t *testing.T) { run(t, x, version, change) })
 				} else {
-					run(t, x, version)
+					run(t, x, version, change)
 				}
 			})
 		}
@@ -81,7 +94,7 @@ type play struct {
 	words   exchange.Words // what $name stands for
 }
 
-func run(t *testing.T, x *exchange.Exchange, version string) {
+func run(t *testing.T, x *exchange.Exchange, version string, change func(*exchange.Exchange, *house)) {
 	pl := &play{Exchange: x, t: t, version: version, peers: map[string]*peer{}, words: exchange.Words{"version": version}}
 	var o Options
 	l := limits.Unthrottled()
@@ -91,6 +104,7 @@ func run(t *testing.T, x *exchange.Exchange, version string) {
 		}
 	}
 	pl.h = openWith(t, o, &l, x.Fake, x.Queues...)
+	change(x, pl.h)
 	for _, q := range x.Queues {
 		pl.words[q] = q
 	}

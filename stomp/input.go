@@ -62,7 +62,9 @@ func (in *input) Read(p []byte) (int, error) {
 	if n > 0 {
 		in.octets += int64(n)
 		in.idle, in.asked = false, time.Time{}
-		in.slowDown(n)
+		if pause := in.slowDown(n); !in.began.IsZero() {
+			in.began = in.began.Add(pause)
+		}
 		return n, nil
 	}
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
@@ -71,6 +73,15 @@ func (in *input) Read(p []byte) (int, error) {
 		}
 		if why == errQuiet {
 			in.idle = true
+			if s := in.conn.socket; s != nil {
+				s.idle()
+			}
+		}
+		if why == errSilent {
+			if time.Now().Before(in.since().Add(in.patience)) {
+				return 0, errQuiet // something has begun to come
+			}
+			why = in.silence()
 		}
 		return 0, why
 	}
@@ -93,7 +104,7 @@ func (in *input) deadline(now time.Time) (at time.Time, why error) {
 		sooner(in.began.Add(frameTime+time.Duration(in.octets)*time.Second/1024), errFrameTime)
 	}
 	if in.patience > 0 {
-		sooner(in.asked.Add(in.patience), in.silence())
+		sooner(in.since().Add(in.patience), errSilent)
 	}
 	if !in.idle {
 		sooner(now.Add(idleTime), errQuiet)
@@ -106,18 +117,33 @@ var (
 	errFrameTime = invalid("a frame was not finished in time: it may take %d s and one second more for each KiB", frameTime/time.Second)
 )
 
+// since is from when on octets are missed: since they are waited for, or since
+// the last one of a WebSocket message that has come in part.
+func (in *input) since() time.Time {
+	if s := in.conn.socket; s != nil {
+		if at := s.heard(); at.After(in.asked) {
+			return at
+		}
+	}
+	return in.asked
+}
+
+// errSilent says that the heart-beats have stopped.
+var errSilent = errors.New("nothing has come for too long")
+
 func (in *input) silence() error {
 	return queue.Errorf(queue.InvalidFrame, "nothing came for %d ms, longer than the heart-beats allow", in.patience.Milliseconds())
 }
 
-// slowDown waits as the rate wants it.
-func (in *input) slowDown(n int) {
+// slowDown waits as the rate wants it, and says for how long. Any goroutine may
+// call it.
+func (in *input) slowDown(n int) time.Duration {
 	if in.limiter == nil {
-		return
+		return 0
 	}
 	pause := in.limiter.ReserveN(time.Now(), n).Delay()
 	if pause <= 0 {
-		return
+		return 0
 	}
 	ctx, cancel := context.WithTimeout(in.conn.ctx, pause)
 	defer cancel()
@@ -125,9 +151,7 @@ func (in *input) slowDown(n int) {
 	case <-ctx.Done():
 	case <-in.conn.over:
 	}
-	if !in.began.IsZero() {
-		in.began = in.began.Add(pause)
-	}
+	return pause
 }
 
 // waitUntil sets how long the next read may take, unless the session ends.

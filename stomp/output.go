@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ type chunk struct {
 	data     []byte
 	sub      *subscription
 	messages []queue.Delivery
-	ends     []int // of the messages in data
+	ends     []int // of the frames in data, which are the messages if there are any
 }
 
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
@@ -70,6 +71,7 @@ func (o *output) answer(appendTo func([]byte) []byte) {
 	}
 	before := len(k.data)
 	k.data = appendTo(k.data)
+	k.ends = append(k.ends, len(k.data))
 	o.unsent += int64(len(k.data) - before)
 	o.poke()
 }
@@ -126,6 +128,13 @@ func (c *conn) write() {
 			c.wrote(todo, 0)
 			return
 		}
+		if c.socket != nil {
+			if err := c.socket.pong(); err != nil {
+				c.wrote(todo, 0)
+				c.broke(err)
+				return
+			}
+		}
 		if len(todo) > 0 {
 			n, err := c.writeAll(todo, &buf)
 			c.wrote(todo, n)
@@ -156,7 +165,7 @@ func (c *conn) write() {
 			if !beats {
 				continue
 			}
-			if _, err := c.writeSome([]byte{'\n'}); err != nil {
+			if _, err := writeSome(c.net, []byte{'\n'}); err != nil {
 				c.broke(err)
 				return
 			}
@@ -167,12 +176,15 @@ func (c *conn) write() {
 // writeAll writes chunks one behind the other, small ones together, and says
 // how many octets have gone.
 func (c *conn) writeAll(todo []*chunk, buf *[]byte) (n int, err error) {
+	if c.socket != nil {
+		return c.socket.writeAll(todo)
+	}
 	if len(todo) == 1 {
-		return c.writeSome(todo[0].data)
+		return writeSome(c.net, todo[0].data)
 	}
 	b := (*buf)[:0]
 	flush := func() bool {
-		m, e := c.writeSome(b)
+		m, e := writeSome(c.net, b)
 		n, err, b = n+m, e, b[:0]
 		return err == nil
 	}
@@ -184,7 +196,7 @@ func (c *conn) writeAll(todo []*chunk, buf *[]byte) (n int, err error) {
 			if len(b) > 0 && !flush() {
 				return n, err
 			}
-			m, e := c.writeSome(k.data)
+			m, e := writeSome(c.net, k.data)
 			if n += m; e != nil {
 				return n, e
 			}
@@ -200,12 +212,12 @@ func (c *conn) writeAll(todo []*chunk, buf *[]byte) (n int, err error) {
 }
 
 // writeSome writes in pieces, each of which may take writeTime.
-func (c *conn) writeSome(b []byte) (n int, err error) {
+func writeSome(nc net.Conn, b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
 		some := b[:min(len(b), piece)]
-		c.net.SetWriteDeadline(time.Now().Add(writeTime))
+		nc.SetWriteDeadline(time.Now().Add(writeTime))
 		var m int
-		m, err = c.net.Write(some)
+		m, err = nc.Write(some)
 		n, b = n+m, b[m:]
 		if m > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 			err = nil // it reads, if slowly
@@ -257,6 +269,13 @@ func (c *conn) broke(err error) {
 
 // closeWrite tells the peer that all has been said.
 func (c *conn) closeWrite() {
+	if c.socket != nil {
+		c.mu.Lock()
+		failure := c.failure
+		c.mu.Unlock()
+		c.socket.closeWith(closeStatus(failure))
+		return
+	}
 	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
 		c.net.SetWriteDeadline(time.Now().Add(writeTime))
 		half.CloseWrite()

@@ -64,6 +64,7 @@ type Server struct {
 	listener net.Listener
 	conns    map[*conn]struct{}
 	closed   bool
+	sockets  int            // of conns, those over WebSocket
 	wg       sync.WaitGroup // of conns
 }
 
@@ -129,6 +130,9 @@ func (s *Server) add(c *conn) bool {
 		return false
 	}
 	s.conns[c] = struct{}{}
+	if c.socket != nil {
+		s.sockets++
+	}
 	s.wg.Go(func() { // under mu: whoever closes then waits for it
 		defer s.remove(c)
 		defer s.survive(c)
@@ -141,6 +145,16 @@ func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	if c.socket != nil {
+		s.sockets--
+	}
+}
+
+// WebSockets is how many sessions run over WebSocket now.
+func (s *Server) WebSockets() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sockets
 }
 
 func (s *Server) isClosed() bool {

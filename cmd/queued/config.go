@@ -62,6 +62,8 @@ type Config struct {
 type StompConfig struct {
 	Strict     bool
 	AutoCreate bool
+
+	WebSocketOrigins []string // of pages that may connect, beside the server's own
 }
 
 // Default is the configuration when nothing is said.
@@ -146,6 +148,7 @@ func (c *Config) settings() []setting {
 	return append(all,
 		setting{"stomp.strict", "refuse what OCI refuses, where we would serve more", boolean(&c.Stomp.Strict)},
 		setting{"stomp.auto-create", "make a queue at the first SEND or SUBSCRIBE that names it", boolean(&c.Stomp.AutoCreate)},
+		setting{"stomp.websocket-origins", "an origin, scheme://host:port, whose pages may open a WebSocket at /stomp, beside the server's own and that of public-url; more than once for more (in the environment one text, with ; between them)", list(&c.Stomp.WebSocketOrigins, "origin")},
 	)
 }
 
@@ -193,6 +196,12 @@ func (c *Config) Validate() error {
 	}
 	if err := checkPublicURL(c.PublicURL); err != nil {
 		wrong("public-url is %q; %w", c.PublicURL, err)
+	}
+
+	for _, origin := range c.Stomp.WebSocketOrigins {
+		if err := checkPublicURL(origin); origin == "" || err != nil {
+			wrong("stomp.websocket-origins has %q; each must be http://host:port or https://host:port without a path", origin)
+		}
 	}
 
 	oneOf("auth", c.Auth, "none", "token", "iam")

@@ -55,6 +55,13 @@ func TestValidate(t *testing.T) {
 		{"public URL without host", func(c *Config) { c.PublicURL = "http://:80" }, "public-url"},
 		{"public URL with bad port", func(c *Config) { c.PublicURL = "http://host:99999" }, "public-url"},
 
+		{"WebSocket origins", func(c *Config) {
+			c.Stomp.WebSocketOrigins = []string{"https://app.example", "http://localhost:3000"}
+		}, ""},
+		{"any WebSocket origin", func(c *Config) { c.Stomp.WebSocketOrigins = []string{"*"} }, `stomp.websocket-origins has "*"`},
+		{"empty WebSocket origin", func(c *Config) { c.Stomp.WebSocketOrigins = []string{""} }, "stomp.websocket-origins has"},
+		{"WebSocket origin of a socket", func(c *Config) { c.Stomp.WebSocketOrigins = []string{"ws://app.example"} }, "stomp.websocket-origins has"},
+
 		{"profile", func(c *Config) { c.LimitsProfile = "none" }, "it must be oci or unthrottled"},
 		{"limit", func(c *Config) { c.Limits.MessageBytes = 0 }, "limits.message-bytes is 0"},
 		{"log format", func(c *Config) { c.LogFormat = "xml" }, "log-format"},

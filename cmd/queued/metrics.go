@@ -12,6 +12,7 @@ import (
 
 	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/queue"
+	"github.com/queued-mq/queued/service"
 )
 
 // metrics is the registry of the server. Its names are a promise
@@ -120,6 +121,10 @@ func counter(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels
 	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 }
 
+// faceWebSocket is the label of connections that speak STOMP over WebSocket. They
+// come by the listener of REST; their requests are counted as those of STOMP.
+const faceWebSocket = "websocket"
+
 // others is the label of the queues that have no metrics of their own.
 const others = "_other"
 
@@ -154,6 +159,7 @@ type queueCollector struct {
 	age       func(queue.ID) (time.Duration, error) // of the oldest message
 	cfg       *Config
 	listeners []*listener
+	sockets   func() int // of the connections to the REST listener, those that are WebSockets
 	log       *slog.Logger
 
 	// Events are added up here: the broker forgets those of a deleted queue,
@@ -178,9 +184,9 @@ type tally struct {
 	held   int64
 }
 
-func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, log *slog.Logger) *queueCollector {
+func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, sockets func() int, log *slog.Logger) *queueCollector {
 	return &queueCollector{
-		snapshot: b.Snapshot, age: b.OldestAge, cfg: cfg, listeners: listeners, log: log,
+		snapshot: b.Snapshot, age: b.OldestAge, cfg: cfg, listeners: listeners, sockets: sockets, log: log,
 		last: map[queue.ID]tally{}, totals: map[string]*tally{},
 		lastOfGroup: map[queue.ID]events{}, totalsOfGroup: map[groupLabels]*events{},
 	}
@@ -303,8 +309,14 @@ func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(out, diskAlert, alertOf(s.FreeBytes, c.cfg))
 	gauge(out, clockAhead, s.ClockAhead.Seconds())
 	counter(out, clockJumps, float64(s.ClockJumps))
+	sockets := int64(c.sockets())
+	gauge(out, connections, float64(sockets), faceWebSocket)
 	for _, l := range c.listeners {
-		gauge(out, connections, float64(l.count.Load()), l.face)
+		n := l.count.Load()
+		if l.face == service.FaceREST {
+			n = max(n-sockets, 0) // the two are not read at one instant
+		}
+		gauge(out, connections, float64(n), l.face)
 		counter(out, connsRefused, float64(l.refused.Load()), l.face)
 	}
 }

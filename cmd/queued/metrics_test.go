@@ -192,7 +192,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(wantRequests, samples(families["queued_requests_total"])); diff != "" {
 		t.Errorf("queued_requests_total (-want +got):\n%s", diff)
 	}
-	if got := samples(families["queued_connections"]); len(got) != 4 || got["admin"] < 1 {
+	if got := samples(families["queued_connections"]); len(got) != 5 || got["admin"] < 1 {
 		t.Errorf("queued_connections is %v", got)
 	}
 	if got := samples(families["queued_queue_oldest_message_age_seconds"]); got["orders"] <= 0 || got["mail"] <= 0 || got["orders"] < got["mail"] {

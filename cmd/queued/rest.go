@@ -23,6 +23,8 @@ func (s *server) rest(l *listener) (*face, error) {
 		PendingBytes:      s.cfg.Limits.PendingBytesTotal,
 		Loopback:          loopback,
 		PublicURL:         s.cfg.PublicURL,
+		WebSocket:         s.sessions.WebSocket,
+		SocketOrigins:     s.cfg.Stomp.WebSocketOrigins,
 		Observe:           s.metrics.request,
 		Ready:             s.ready.Load,
 		Logger:            s.log,

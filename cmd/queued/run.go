@@ -18,6 +18,7 @@ import (
 
 	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/service"
+	"github.com/queued-mq/queued/stomp"
 	"github.com/queued-mq/queued/store"
 )
 
@@ -28,20 +29,21 @@ type server struct {
 	log  *slog.Logger
 	exit func(code int) // ends the process; os.Exit
 
-	dir     string // the data directory in full
-	lock    *dirLock
-	metrics *metrics
-	store   *store.Store
-	broker  *broker.Broker
-	service *service.Service
-	upkeep  *upkeep
-	tls     *tls.Config // nil: none
-	faces   []*face
-	failed  chan error // a face that ended by itself
-	ready   atomic.Bool
-	secret  string        // what `queued backup` must know
-	pinned  chan struct{} // full while a checkpoint is there
-	named   bool          // addresses.json is there
+	dir      string // the data directory in full
+	lock     *dirLock
+	metrics  *metrics
+	store    *store.Store
+	broker   *broker.Broker
+	service  *service.Service
+	upkeep   *upkeep
+	tls      *tls.Config // nil: none
+	faces    []*face
+	sessions *stomp.Server
+	failed   chan error // a face that ended by itself
+	ready    atomic.Bool
+	secret   string        // what `queued backup` must know
+	pinned   chan struct{} // full while a checkpoint is there
+	named    bool          // addresses.json is there
 }
 
 // serve runs the server with valid settings until ctx ends, then closes it in
@@ -190,6 +192,7 @@ func (s *server) createQueues(ctx context.Context) error {
 // openFaces listens on all addresses, then serves them.
 func (s *server) openFaces() error {
 	l := &s.cfg.Limits
+	s.sessions = s.newSessions()
 	public := newDoors(l.Connections, l.ConnectionsPerClient, s.log)
 	private := newDoors(adminConnections, adminConnections, s.log) // so that no flood outside locks us out
 	for _, f := range []struct {
@@ -216,7 +219,7 @@ func (s *server) openFaces() error {
 	for i, f := range s.faces {
 		listeners[i] = f.listener
 	}
-	s.metrics.registry.MustRegister(newQueueCollector(s.broker, &s.cfg, listeners, s.log), storeCollector{s.store})
+	s.metrics.registry.MustRegister(newQueueCollector(s.broker, &s.cfg, listeners, s.sessions.WebSockets, s.log), storeCollector{s.store})
 	for _, f := range s.faces {
 		f.start(s.failed)
 	}

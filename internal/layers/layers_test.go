@@ -78,6 +78,7 @@ var homes = map[string][]string{
 	"google.golang.org/protobuf":            {"grpcapi", "gateway", "client", "api/gen/queue/v1", "api/codec", "api/openapi", "api/openapi/cmd/openapi"},
 	"github.com/grpc-ecosystem":             {"gateway", "api/gen/queue/v1"},
 	"github.com/go-stomp":                   {"stomp"}, // a client for its tests
+	"github.com/coder/websocket":            {"stomp"},
 	"google.golang.org/genproto/googleapis": {"grpcapi", "gateway", "client", "bench", "api/gen/queue/v1", "cmd/queued"},
 }
 
