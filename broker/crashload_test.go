@@ -18,26 +18,30 @@ import (
 // TestCrashUnderLoad crashes copies of the disk while many clients are at work
 // in real time, and judges each with what the clients had been told by then.
 func TestCrashUnderLoad(t *testing.T) {
-	t.Parallel()
-	clones, losses := crashUnderLoad(t, store.Options{})
-	for _, err := range losses {
-		t.Error(err)
-	}
-	if t.Logf("%d crashes", clones); clones < 20 {
-		t.Error("too few crashes")
+	for name, filters := range map[string][]string{"queue": nil, "groups": {"", ""}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clones, losses := crashUnderLoad(t, store.Options{}, filters)
+			for _, err := range losses {
+				t.Error(err)
+			}
+			if t.Logf("%d crashes", clones); clones < 20 {
+				t.Error("too few crashes")
+			}
+		})
 	}
 }
 
 // TestCrashUnderLoadWithoutSyncs is the control: it must find losses.
 func TestCrashUnderLoadWithoutSyncs(t *testing.T) {
 	t.Parallel()
-	clones, losses := crashUnderLoad(t, store.Options{WithoutSyncs: true})
+	clones, losses := crashUnderLoad(t, store.Options{WithoutSyncs: true}, nil)
 	if t.Logf("%d crashes, %d with losses", clones, len(losses)); len(losses) == 0 {
 		t.Error("no loss was found where nothing is synced")
 	}
 }
 
-func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error) {
+func crashUnderLoad(t *testing.T, so store.Options, filters []string) (clones int, losses []error) {
 	type copied struct {
 		told *history.History
 		disk *testdisk.Disk
@@ -50,10 +54,11 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 		steps   int
 		apart   = 5 // steps from one copy to the next
 	)
-	const (
-		most  = 60
-		limit = 2 // deliveries
-	)
+	const limit = 2 // deliveries
+	most := 60
+	if len(filters) > 0 {
+		most = 25 // each takes longer to judge
+	}
 	disk := testdisk.New()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // on a slow machine; it is over with the last copy
 	defer cancel()
@@ -68,6 +73,9 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 			now := r.now()
 			told := r.rec.History(now) // first what was told, then the copy
 			told.Threshold, told.Drain = limit, now
+			for _, group := range r.groups {
+				told.Groups = append(told.Groups, history.Group{Name: string(group), Threshold: limit})
+			}
 			copies = append(copies, copied{told, disk.Crash(50*(len(copies)%2), rand.NewPCG(uint64(steps), 0))})
 			if apart += 3; len(copies) == most {
 				cancel()
@@ -87,6 +95,10 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 	x := &bench{t: t, b: b, s: s}
 	defer x.shut()
 	r := &recorded{b: b, id: x.queue("orders", func(q *queue.Queue) { q.DeadLetterDeliveryCount = limit })}
+	if len(filters) > 0 { // they accept everything
+		r.groups = x.groups(r.id, filters...)
+		r.accept = func(*queue.NewMessage) []string { return []string{string(r.groups[0]), string(r.groups[1])} }
+	}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -101,8 +113,9 @@ func crashUnderLoad(t *testing.T, so store.Options) (clones int, losses []error)
 			}
 		})
 		all.Go(func() {
+			random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 			for ctx.Err() == nil {
-				got, _ := r.receive(ctx, ReceiveRequest{Dead: rand.IntN(4) == 0, Limit: 3, Visibility: time.Hour, Wait: 10 * time.Millisecond}, history.Unanswered)
+				got, _ := r.receive(ctx, ReceiveRequest{Group: r.group(random), Dead: rand.IntN(4) == 0, Limit: 3, Visibility: time.Hour, Wait: 10 * time.Millisecond}, history.Unanswered)
 				for _, d := range got {
 					if d.DeadLetter != nil && deleted.Load() > 50 {
 						clients.Store(r) // by now there is some of everything

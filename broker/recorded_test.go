@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -262,16 +263,30 @@ func cutOff(h *history.History, disk *testdisk.Disk) (err error) {
 	if err != nil {
 		return err
 	}
-	var main, dead queue.Stats
-	for key, l := range c.lanes {
-		if key.Dead {
-			dead = dead.Plus(l.Stats())
-		} else {
-			main = main.Plus(l.Stats())
-		}
+	// Groups are in the order of their numbers.
+	rest, before := &history.Rest{}, &h.Before
+	if h.Rest = rest; len(h.Groups) > 0 {
+		h.Rest = nil
 	}
-	h.Before, h.Rest = recordedStats(main, dead), &history.Rest{}
+	of := func(group uint32) (*history.Stats, *history.Rest) {
+		if len(h.Groups) == 0 {
+			return before, rest
+		}
+		return &h.Groups[group].Before, h.Groups[group].Rest
+	}
+	h.Groups = slices.Clone(h.Groups)
+	for i := range h.Groups {
+		h.Groups[i].Rest = &history.Rest{}
+	}
+	var sums [4][2]queue.Stats
+	for key, l := range c.lanes {
+		sum := &sums[key.Group][side(key.Dead)]
+		*sum = sum.Plus(l.Stats())
+		to, _ := of(key.Group)
+		*to = recordedStats(sums[key.Group][0], sums[key.Group][1])
+	}
 	for at, m := range c.messages {
+		_, rest := of(at.group)
 		f := history.Found{
 			ID: int64(at.id), Content: string(m.Body), Channel: m.key.Channel, Dead: m.key.Dead, Count: int(m.Deliveries),
 			CreatedAt: m.CreatedAt.Time(), Expire: m.Entry.ExpireAfter.Time(),
@@ -285,7 +300,7 @@ func cutOff(h *history.History, disk *testdisk.Disk) (err error) {
 		if m.Dead != nil {
 			f.DeadCount, f.DeadAt = int(m.Dead.Deliveries), m.Dead.At.Time()
 		}
-		h.Rest.Messages = append(h.Rest.Messages, f)
+		rest.Messages = append(rest.Messages, f)
 	}
 	return nil
 }
