@@ -52,7 +52,7 @@ e2e: ## the tests that drive the real binary
 	@if [ -f e2e/go.mod ]; then echo "cd e2e && $(GO) test ./..."; cd e2e && $(GO) test ./...; else echo "e2e: no module yet"; fi
 
 .PHONY: clients
-clients: ## run the clients that OCI hands out and write the table of docs/clients.md
+clients: ## run the clients of OCI and of STOMP and write the tables of docs/clients.md
 	cd e2e && WRITE=1 $(GO) test ./clients -count=1 -v
 
 .PHONY: schemathesis

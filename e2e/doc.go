@@ -5,7 +5,7 @@
 // story (testscript). The other tests are in Go:
 //
 //	ocisdk    the official OCI Go SDK through everything
-//	clients   OCI's clients for other languages, and its command line
+//	clients   OCI's clients for other languages and its command line, and clients of STOMP
 //	wire      the octets of REST, and clients that vanish
 //	faces     one table of scenarios over REST, gRPC, its streams and STOMP
 //	abuse     clients that mean harm, beside clients that must not notice
@@ -15,7 +15,6 @@
 //	field     field cases that take minutes (make field), no tests
 //	examples  the programs that the README shows
 //	grpcurl   grpcurl and grpc-health-probe, which know what reflection tells them
-//	python    stomp.py through STOMP 1.0, 1.1 and 1.2
 //
 // They stand on server, which starts, kills and restarts servers, on rest and
 // stomp, clients that hide nothing, and on internal/history, which judges what

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Gets a machine with Go, git and make ready: checks the Go version, downloads
 # the modules of the server, of the tools and of the end-to-end tests, and
-# installs stomp.py, which the tests run as a client that is not ours, strace,
-# which plays the bad disk, and under .build OCI's own clients and what proves the
-# OpenAPI document. Safe to run again; downloads and installs nothing that is
+# installs clients of STOMP, which the tests run as they come, strace, which plays
+# the bad disk, and under .build OCI's own clients and what proves the OpenAPI
+# document. Safe to run again; downloads and installs nothing that is
 # there already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -35,6 +35,8 @@ stomp_py() {
 	done
 	return 1
 }
+ruby_stomp() { ruby -e 'require "stomp"' 2>/dev/null; }
+perl_stomp() { perl -MNet::Stomp -e 1 2>/dev/null; }
 # A python that can make virtual environments, which Debian packages apart.
 venv_python() {
 	for python in /usr/bin/python3 python3; do
@@ -45,12 +47,14 @@ venv_python() {
 	done
 	return 1
 }
-# What the tests run beside Go, as Debian packages it: stomp.py and virtual
+# What the tests run beside Go, as Debian packages it: clients of STOMP and virtual
 # environments everywhere, and strace on Linux, which gives system calls the
 # errors of a bad disk.
 missing=()
 if ! venv_python >/dev/null; then missing+=(python3-venv); fi
 if ! stomp_py; then missing+=(python3-stomp); fi
+if ! ruby_stomp; then missing+=(ruby-stomp); fi
+if ! perl_stomp; then missing+=(libnet-stomp-perl); fi
 if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then missing+=(strace); fi
 if ! command -v node >/dev/null; then missing+=(nodejs); fi
 if ! command -v npm >/dev/null; then missing+=(npm); fi
@@ -69,6 +73,10 @@ if ((${#missing[@]} > 0)); then
 	fi >&2
 	if ! stomp_py; then
 		echo "setup: stomp.py is missing; install the Debian package python3-stomp as root, or stomp.py with pip" >&2
+		exit 1
+	fi
+	if ! ruby_stomp || ! perl_stomp; then
+		echo "setup: Ruby's stomp or Perl's Net::Stomp is missing; install the Debian packages ruby-stomp and libnet-stomp-perl as root" >&2
 		exit 1
 	fi
 	if ! venv_python >/dev/null; then
@@ -100,6 +108,17 @@ if ! cmp -s $typescript/package-lock.json .build/typescript/node_modules/.instal
 		exit 1
 	}
 	cp $typescript/package-lock.json .build/typescript/node_modules/.installed
+fi
+# Clients of STOMP for Node.js.
+stompjs=e2e/clients/stompjs
+if ! cmp -s $stompjs/package-lock.json .build/stompjs/node_modules/.installed; then
+	mkdir -p .build/stompjs
+	cp $stompjs/{package.json,package-lock.json,.npmrc} .build/stompjs/
+	(cd .build/stompjs && npm ci --silent) >&2 || {
+		echo "setup: npm cannot install what $stompjs/package-lock.json names; nodejs and npm are Debian packages" >&2
+		exit 1
+	}
+	cp $stompjs/package-lock.json .build/stompjs/node_modules/.installed
 fi
 # OCI's Python SDK and command line. The environment holds a copy of the list it
 # was made from, once it is whole.
@@ -148,4 +167,4 @@ if ! new_node $lint/node; then
 	ln -sf "$node" $lint/node
 fi
 
-echo "setup: Go $version, modules, stomp.py, strace and OCI's clients are there"
+echo "setup: Go $version, modules, strace and the clients of OCI and of STOMP are there"

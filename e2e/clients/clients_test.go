@@ -13,15 +13,18 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 
-// clients are the columns of the table, from left to right.
-func clients() []client {
-	return []client{
+// suites are the tables of docs/clients.md.
+func suites() []suite { return []suite{ociSuite(), stompSuite()} }
+
+// ociSuite has the clients that OCI hands out.
+func ociSuite() suite {
+	return suite{name: "OCI", topics: operations, clients: []client{
 		{name: "Go SDK", dir: "go", command: []string{"go", "run", "."}, env: goEnv()},
 		{name: "Python SDK", dir: "python", command: []string{venv("python3"), "sdk.py"}},
 		{name: "OCI CLI", dir: "python", command: []string{"python/cli.sh"}},
 		{name: "Java SDK", dir: "java", command: []string{"java/run.sh"}},
 		{name: "TypeScript SDK", dir: "typescript", command: []string{"typescript/run.sh"}},
-	}
+	}}
 }
 
 // build is a path in the folder of the checkout that scripts/setup.sh installs
@@ -33,24 +36,26 @@ func build(path ...string) string {
 // venv is a program of the virtual environment that holds OCI's packages.
 func venv(program string) string { return build("python", "bin", program) }
 
-// TestClients runs every client, and compares what they checked with the table
+// TestClients runs every client, and compares what they checked with the tables
 // of docs/clients.md. A client that -run leaves out keeps its column.
 func TestClients(t *testing.T) {
-	page := readPage(t)
+	text := readPage(t)
 	said := map[string]*report{}
 	t.Run("client", func(t *testing.T) {
-		for _, c := range clients() {
-			r := newReport()
-			said[c.name] = r
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				c.run(t, r)
-				page.shows(t, c)
-			})
+		for _, s := range suites() {
+			for _, c := range s.clients {
+				r := newReport(s.topics)
+				said[c.name] = r
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.run(t, r)
+					shows(t, text, c)
+				})
+			}
 		}
 	})
 	if !t.Failed() {
-		page.compare(t, said)
+		compare(t, text, said)
 	}
 }
 

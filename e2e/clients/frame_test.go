@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +20,16 @@ import (
 	"github.com/queued-mq/queued/e2e/server"
 )
 
-// operations are what each client must have checks of, and the rows of the
-// table: those of the control plane, those of
-// the data plane, and what concerns several of them.
+// suite is a table: clients of one kind, which are its columns from left to
+// right, and its rows, which are what each of them must have checks of.
+type suite struct {
+	name    string // in the marks around the table
+	topics  []string
+	clients []client
+}
+
+// operations are the rows of OCI's clients: those of the control plane, those
+// of the data plane, and what concerns several of them.
 var operations = []string{
 	"CreateQueue", "GetQueue", "ListQueues", "UpdateQueue", "DeleteQueue", "ChangeQueueCompartment", "PurgeQueue",
 	"GetWorkRequest", "ListWorkRequests", "ListWorkRequestErrors", "ListWorkRequestLogs",
@@ -45,12 +55,14 @@ const runTimeout = 8 * time.Minute
 // run runs the program beside a server of its own. It finds in its environment
 //
 //	QUEUED        the server, http://host:port
+//	STOMP         its listener for STOMP, host:port
+//	RESTART       a GET of it ends the server as kill -9 does, starts it again on the same ports, and answers when it is ready
 //	HOME, TMPDIR  empty folders of its own
 //
 // and of the test's environment only PATH and LANG. A client that turns to
 // anything but this machine meets a proxy that fails the test.
 func (c client) run(t *testing.T, r *report) {
-	s := server.Start(t, c.flags...)
+	s := server.Start(t, append(ports(t), c.flags...)...)
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	program := c.command[0]
@@ -68,6 +80,7 @@ func (c client) run(t *testing.T, r *report) {
 	cmd.Dir = c.dir
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir(), "QUEUED=" + s.REST,
+		"STOMP=" + s.STOMP, "RESTART=" + restarter(t, s),
 		"http_proxy=" + trap, "https_proxy=" + trap, "HTTP_PROXY=" + trap, "HTTPS_PROXY=" + trap,
 		"no_proxy=127.0.0.1,localhost", "NO_PROXY=127.0.0.1,localhost",
 	}, c.env...)
@@ -83,7 +96,7 @@ func (c client) run(t *testing.T, r *report) {
 	if err := r.read(out.String()); err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range operations {
+	for _, op := range r.topics {
 		if r.checks[op] == 0 && r.none[op] == "" {
 			t.Errorf("%s: no check", op)
 		}
@@ -93,20 +106,21 @@ func (c client) run(t *testing.T, r *report) {
 
 // report is what a program said.
 type report struct {
-	checks map[string]int    // by operation
+	topics []string
+	checks map[string]int    // by topic
 	none   map[string]string // why the client has no way to do it
 	whole  bool              // the program ran and left nothing out
 }
 
-func newReport() *report {
-	return &report{checks: map[string]int{}, none: map[string]string{}}
+func newReport(topics []string) *report {
+	return &report{topics: topics, checks: map[string]int{}, none: map[string]string{}}
 }
 
 // read reads the lines of a program.
 func (r *report) read(text string) error {
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		f := strings.Split(lines.Text(), "\t")
-		if len(f) != 3 || f[2] == "" || !slices.Contains(operations, f[1]) {
+		if len(f) != 3 || f[2] == "" || !slices.Contains(r.topics, f[1]) {
 			return fmt.Errorf("no check: %q", lines.Text())
 		}
 		switch f[0] {
@@ -149,4 +163,32 @@ func beyond(t *testing.T) string {
 	}()
 	t.Cleanup(func() { l.Close(); <-done })
 	return "http://" + l.Addr().String()
+}
+
+// ports are flags for two ports that a server may have again after a restart:
+// none that the system hands out, so that nobody gets them meanwhile.
+func ports(t *testing.T) (flags []string) {
+	t.Helper()
+	for _, flag := range []string{"--rest-addr", "--stomp-addr"} {
+		for {
+			addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+			if l, err := net.Listen("tcp", addr); err == nil {
+				l.Close()
+				flags = append(flags, flag, addr)
+				break
+			}
+		}
+	}
+	return flags
+}
+
+// restarter is the address at which a program has the server killed and started
+// again.
+func restarter(t *testing.T, s *server.Server) string {
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Kill()
+		s.Restart()
+	}))
+	t.Cleanup(h.Close)
+	return h.URL
 }

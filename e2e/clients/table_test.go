@@ -13,69 +13,71 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// path is the page that holds the table, between two markers.
+// path is the page that holds the tables, each between two marks.
 const (
 	path = "../../docs/clients.md"
-	from = "<!-- written by make clients: -->\n"
 	to   = "<!-- :written -->\n"
 )
 
-// page is docs/clients.md.
-type page struct{ before, table, after string }
+// from is the mark before the table of a suite.
+func (s suite) from() string { return "<!-- written by make clients, " + s.name + ": -->\n" }
 
-func readPage(t *testing.T) page {
+func readPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), from)
-	table, after, ok2 := strings.Cut(rest, to)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", path)
-	}
-	return page{before, table, after}
+	return string(text)
 }
 
-// compare fails the test if the page's table is not that of these reports. With
-// WRITE=1 in the environment it writes the table instead.
-func (p page) compare(t *testing.T, said map[string]*report) {
+// compare fails the test if the page's tables are not those of these reports.
+// With WRITE=1 in the environment it writes the tables instead.
+func compare(t *testing.T, text string, said map[string]*report) {
 	t.Helper()
-	// The columns of clients that did not run are kept.
-	was := parse(p.table)
-	for name, r := range said {
-		if old := was[name]; !r.whole && old != nil {
-			said[name] = old
+	page := text
+	for _, s := range suites() {
+		before, rest, ok := strings.Cut(page, s.from())
+		table, after, ok2 := strings.Cut(rest, to)
+		if !ok || !ok2 {
+			t.Fatalf("%s has no place for the table %s", path, s.name)
 		}
+		// The columns of clients that did not run are kept.
+		was := s.parse(table)
+		for _, c := range s.clients {
+			if old := was[c.name]; !said[c.name].whole && old != nil {
+				said[c.name] = old
+			}
+		}
+		page = before + s.from() + s.format(said) + to + after
 	}
-	table := format(said)
 	switch {
-	case table == p.table:
+	case page == text:
 	case os.Getenv("WRITE") == "1":
-		if err := os.WriteFile(path, []byte(p.before+from+table+to+p.after), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the clients checked something else than %s says; make clients writes it. -it +they\n%s", path, cmp.Diff(p.table, table))
+		t.Errorf("the clients checked something else than %s says; make clients writes it. -it +they\n%s", path, cmp.Diff(text, page))
 	}
 }
 
 // format is the table, and under it the reasons.
-func format(said map[string]*report) string {
+func (s suite) format(said map[string]*report) string {
 	var table, reasons strings.Builder
 	table.WriteString("\n|  |")
-	for _, c := range clients() {
+	for _, c := range s.clients {
 		table.WriteString(" " + c.name + " |")
 	}
-	table.WriteString("\n|---|" + strings.Repeat("---:|", len(clients())) + "\n")
-	for _, op := range operations {
-		fmt.Fprintf(&table, "| %s |", op)
-		for _, c := range clients() {
-			if why := said[c.name].none[op]; why != "" {
+	table.WriteString("\n|---|" + strings.Repeat("---:|", len(s.clients)) + "\n")
+	for _, topic := range s.topics {
+		fmt.Fprintf(&table, "| %s |", topic)
+		for _, c := range s.clients {
+			if why := said[c.name].none[topic]; why != "" {
 				table.WriteString(" none |")
-				fmt.Fprintf(&reasons, "- %s, %s: %s\n", c.name, op, why)
+				fmt.Fprintf(&reasons, "- %s, %s: %s\n", c.name, topic, why)
 			} else {
-				fmt.Fprintf(&table, " %d |", said[c.name].checks[op])
+				fmt.Fprintf(&table, " %d |", said[c.name].checks[topic])
 			}
 		}
 		table.WriteString("\n")
@@ -87,7 +89,7 @@ func format(said map[string]*report) string {
 }
 
 // parse reads what format wrote, by client.
-func parse(table string) map[string]*report {
+func (s suite) parse(table string) map[string]*report {
 	said := map[string]*report{}
 	var names []string
 	for line := range strings.Lines(table) {
@@ -109,7 +111,7 @@ func parse(table string) map[string]*report {
 		case names == nil:
 			names = cells[1:]
 			for _, name := range names {
-				said[name] = newReport()
+				said[name] = newReport(s.topics)
 			}
 		default:
 			for i, cell := range cells[1:] {
@@ -125,10 +127,10 @@ func parse(table string) map[string]*report {
 
 // shows fails the test unless the page has a section of this client, in which
 // every block of code is part of a file in the client's folder.
-func (p page) shows(t *testing.T, c client) {
+func shows(t *testing.T, page string, c client) {
 	t.Helper()
-	_, section, ok := strings.Cut(p.before, "\n## "+c.name+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, ok := strings.Cut(page, "## "+c.name+"\n")
+	section, _, _ = strings.Cut(section, "\n##")
 	blocks := strings.Split(section, "\n```")
 	if !ok || len(blocks) < 3 {
 		t.Errorf("%s shows nothing of %s", path, c.name)
@@ -158,7 +160,7 @@ func (p page) shows(t *testing.T, c client) {
 func TestReport(t *testing.T) {
 	t.Parallel()
 	good := "ok\tGetQueue\tby its id\nok\tGetQueue\tits etag\nnone\tListChannels\tno such command\n"
-	r := newReport()
+	r := newReport(operations)
 	if err := r.read(good); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +169,9 @@ func TestReport(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"GetQueue", "ok\tGetQueue", "ok\tGetQueue\t", "ok\tGetQueues\tx", "OK\tGetQueue\tx", "ok\tGetQueue\tx\ty",
-		"none\tGetQueue\tno such command",
+		"none\tGetQueue\tno such command", "ok\tNACK\tof another table",
 	} {
-		if err := newReport().read(good + bad + "\n"); err == nil {
+		if err := newReport(operations).read(good + bad + "\n"); err == nil {
 			t.Errorf("taken for a check: %q", bad)
 		}
 	}
@@ -178,23 +180,25 @@ func TestReport(t *testing.T) {
 // TestTable: a table is read as it was written, so that a column can be kept.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	said := map[string]*report{}
-	for i, c := range clients() {
-		r := newReport()
-		for j, op := range operations {
-			if (i+j)%3 == 0 {
-				r.none[op] = fmt.Sprintf("reason: %d, %d", i, j)
-			} else {
-				r.checks[op] = 10*i + j + 1
+	for _, s := range suites() {
+		said := map[string]*report{}
+		for i, c := range s.clients {
+			r := newReport(s.topics)
+			for j, topic := range s.topics {
+				if (i+j)%3 == 0 {
+					r.none[topic] = fmt.Sprintf("reason: %d, %d", i, j)
+				} else {
+					r.checks[topic] = 10*i + j + 1
+				}
 			}
+			said[c.name] = r
 		}
-		said[c.name] = r
-	}
-	table := format(said)
-	if again := format(parse(table)); again != table {
-		t.Errorf("-written +read\n%s", cmp.Diff(table, again))
-	}
-	if got := slices.Sorted(maps.Keys(parse(table))); len(got) != len(clients()) {
-		t.Errorf("columns %q", got)
+		table := s.format(said)
+		if again := s.format(s.parse(table)); again != table {
+			t.Errorf("%s: -written +read\n%s", s.name, cmp.Diff(table, again))
+		}
+		if got := slices.Sorted(maps.Keys(s.parse(table))); len(got) != len(s.clients) {
+			t.Errorf("%s: columns %q", s.name, got)
+		}
 	}
 }
