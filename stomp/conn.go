@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math/bits"
 	"net"
 	"os"
 	"strings"
@@ -34,7 +35,9 @@ type conn struct {
 	dec     *frame.Decoder
 	version frame.Version // V10 until CONNECTED
 	known   map[string]bool
-	quiet   map[string]bool // oddities that have been logged
+	quirks  quirks // of the frame under way
+	said    quirks // that have been logged
+	late    bool   // that acknowledgements are has been logged
 	sends   gathered
 
 	over     chan struct{} // closed when the session is to end
@@ -132,6 +135,9 @@ func (c *conn) read() error {
 		if err := c.frame(&f); err != nil {
 			return c.refused(&f, err)
 		}
+		if c.quirks != 0 {
+			c.sayQuirks()
+		}
 		if f.Command == frame.Disconnect {
 			return nil
 		}
@@ -144,6 +150,7 @@ func (c *conn) next(f *frame.Frame) error {
 		err := c.dec.Next(f)
 		if err == nil {
 			c.in.done()
+			c.quirks |= quirks(c.dec.Odd())
 			return nil
 		}
 		if cause := c.ending(); cause != nil {
@@ -332,19 +339,14 @@ func (c *conn) sayStale() {
 	c.mu.Lock()
 	late := c.oddStale
 	c.mu.Unlock()
-	if late {
-		c.once("an ACK or NACK came too late: the message was delivered again or moved meanwhile; give the subscription a longer visibility")
+	if late && !c.late {
+		c.late = true
+		c.log.Warn("an ACK or NACK came too late: the message was delivered again or moved meanwhile; give the subscription a longer visibility")
 	}
 }
 
-// once logs an oddity of the peer the first time it is seen.
-func (c *conn) once(message string, args ...any) {
-	if c.quiet[message] {
-		return
-	}
-	if c.quiet == nil {
-		c.quiet = make(map[string]bool)
-	}
-	c.quiet[message] = true
-	c.log.Warn(message, args...)
+// tooLate notes a receipt that did not hold any more; mu is held.
+func (c *conn) tooLate() {
+	c.oddStale = true // the reader logs it
+	c.server.quirks[bits.TrailingZeros(ackLate)].Add(1)
 }

@@ -28,6 +28,7 @@ func (c *conn) connect(f *frame.Frame) error {
 		ours, send, expect = beats{}, 0, 0
 	}
 
+	c.oddOpening(f, version)
 	c.version = version
 	c.dec.SetVersion(version)
 	c.dec.SetLimits(frame.Limits{Body: c.server.o.MessageBytes, HeaderLine: lineBytes})
@@ -49,6 +50,25 @@ func (c *conn) connect(f *frame.Frame) error {
 		return frame.AppendBody(dst, nil)
 	})
 	return nil
+}
+
+// oddOpening notes what the opening frame should not have, or lacks.
+func (c *conn) oddOpening(f *frame.Frame, v frame.Version) {
+	for _, q := range []struct {
+		name  string
+		there bool // that is the quirk
+		since frame.Version
+		kind  quirks
+	}{
+		{"accept-version", false, frame.V10, noAcceptVersion},
+		{"heart-beat", false, frame.V11, noHeartBeat},
+		{"host", false, frame.V11, noHost},
+		{"receipt", true, frame.V10, receiptOnConnect},
+	} {
+		if _, found := f.Get(q.name); found == q.there && v >= q.since {
+			c.quirks |= q.kind
+		}
+	}
 }
 
 // chooseVersion is the highest version that both speak.

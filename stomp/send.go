@@ -117,6 +117,8 @@ func (c *conn) readSend(f *frame.Frame, m *service.PutMessage) (err error) {
 			} else {
 				m.RetentionInSeconds = v
 			}
+		case reserved:
+			c.quirks |= reservedHeader
 		case contentType:
 			m.ContentType = strings.Clone(h.Value)
 		}
@@ -159,7 +161,8 @@ const (
 	customHeader kind = iota // a property of the message
 	addition                 // a time of the message
 	contentType              // kept apart
-	dropped                  // it means something to us or to the protocol, or is a name that we set ourselves
+	dropped                  // it means something to us or to the protocol
+	reserved                 // a name that we set ourselves: it is dropped too
 )
 
 func kindOf(name string) kind {
@@ -168,7 +171,7 @@ func kindOf(name string) kind {
 		return dropped
 	case "message-id", "subscription", "ack", "redelivered", "timestamp", "expire-after", "visible-after", "delivery-count",
 		"oci-message-id", "dead-letter-reason", "dead-letter-delivery-count", "dead-letter-at", omittedHeader:
-		return dropped
+		return reserved
 	case "content-type":
 		return contentType
 	case "delay", "retention":

@@ -10,6 +10,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/queued-mq/queued/queue"
@@ -57,6 +58,7 @@ const (
 // Server serves connections until it is shut down.
 type Server struct {
 	service *service.Service
+	quirks  [quirkKinds]atomic.Int64 // frames that had them, by bit
 	o       Options
 	log     *slog.Logger
 

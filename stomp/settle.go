@@ -78,7 +78,12 @@ func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts [
 	}
 	d := c.sent[value]
 	if d == nil && c.version == frame.V12 {
-		d, value = c.byID(value)
+		if d, value = c.byID(value); d != nil {
+			c.quirks |= ackByMessageID
+		}
+	}
+	if !named && c.version == frame.V11 {
+		c.quirks |= ackNoSubscription
 	}
 	if d != nil {
 		if named && d.sub.id != sub {
@@ -91,6 +96,7 @@ func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts [
 		return string(u.get.QueueID()), receipts, nil
 	}
 	if c.settled.has(value) {
+		c.quirks |= ackRepeated
 		c.again(f, value)
 		return "", nil, nil
 	}
@@ -204,7 +210,7 @@ func (s *settlement) done(receipts []queue.Receipt, err error, result func(int) 
 		if failure != nil {
 			c.settled.remove(r)
 			if r != s.named && stale(failure) {
-				c.oddStale = true // somebody else has it by now
+				c.tooLate() // somebody else has it by now
 			} else {
 				c.note(s.place, failure)
 			}
@@ -226,7 +232,7 @@ func (c *conn) note(place uint64, err error) {
 	switch {
 	case err == nil:
 	case stale(err) && !a.asked:
-		c.oddStale = true // the reader logs it
+		c.tooLate()
 	case a.err == nil:
 		a.err = err
 	}

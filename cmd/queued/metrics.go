@@ -13,6 +13,7 @@ import (
 	"github.com/queued-mq/queued/broker"
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
+	"github.com/queued-mq/queued/stomp"
 )
 
 // metrics is the registry of the server. Its names are a promise
@@ -148,6 +149,7 @@ var (
 	clockAhead   = desc("queued_clock_ahead_seconds", "How far the machine's clock is ahead of the engine's time; negative: behind.")
 	clockJumps   = desc("queued_clock_jumps_total", "Jumps of the machine's clock, since the start.")
 	connections  = desc("queued_connections", "Open connections.", "face")
+	quirksTotal  = desc("queued_stomp_quirks_total", "Frames of STOMP clients that did not keep to the letter and were served, by what was odd, since the start.", "kind")
 	connsRefused = desc("queued_connections_refused_total", "Connections closed at once because of a limit, since the start.", "face")
 )
 
@@ -159,7 +161,7 @@ type queueCollector struct {
 	age       func(queue.ID) (time.Duration, error) // of the oldest message
 	cfg       *Config
 	listeners []*listener
-	sockets   func() int // of the connections to the REST listener, those that are WebSockets
+	sessions  *stomp.Server
 	log       *slog.Logger
 
 	// Events are added up here: the broker forgets those of a deleted queue,
@@ -184,9 +186,9 @@ type tally struct {
 	held   int64
 }
 
-func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, sockets func() int, log *slog.Logger) *queueCollector {
+func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, sessions *stomp.Server, log *slog.Logger) *queueCollector {
 	return &queueCollector{
-		snapshot: b.Snapshot, age: b.OldestAge, cfg: cfg, listeners: listeners, sockets: sockets, log: log,
+		snapshot: b.Snapshot, age: b.OldestAge, cfg: cfg, listeners: listeners, sessions: sessions, log: log,
 		last: map[queue.ID]tally{}, totals: map[string]*tally{},
 		lastOfGroup: map[queue.ID]events{}, totalsOfGroup: map[groupLabels]*events{},
 	}
@@ -196,7 +198,7 @@ func newQueueCollector(b *broker.Broker, cfg *Config, listeners []*listener, soc
 func (c *queueCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		queueMessages, queueBytes, groupMessages, groupEvents, queueAge, messagesTotal, fullGets, heldPublishes, queuesNow, waitersNow, inFlightNow, storedBytes,
-		diskFree, diskFloor, diskAlert, clockAhead, clockJumps, connections, connsRefused,
+		diskFree, diskFloor, diskAlert, clockAhead, clockJumps, connections, connsRefused, quirksTotal,
 	} {
 		out <- d
 	}
@@ -309,7 +311,8 @@ func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(out, diskAlert, alertOf(s.FreeBytes, c.cfg))
 	gauge(out, clockAhead, s.ClockAhead.Seconds())
 	counter(out, clockJumps, float64(s.ClockJumps))
-	sockets := int64(c.sockets())
+	c.sessions.Quirks(func(kind string, frames int64) { counter(out, quirksTotal, float64(frames), kind) })
+	sockets := int64(c.sessions.WebSockets())
 	gauge(out, connections, float64(sockets), faceWebSocket)
 	for _, l := range c.listeners {
 		n := l.count.Load()

@@ -100,6 +100,7 @@ func TestMetrics(t *testing.T) {
 		"queued_disk_floor_bytes":              {dto.MetricType_GAUGE, "kind"},
 		"queued_clock_ahead_seconds":           {dto.MetricType_GAUGE, ""},
 		"queued_clock_jumps_total":             {dto.MetricType_COUNTER, ""},
+		"queued_stomp_quirks_total":            {dto.MetricType_COUNTER, "kind"},
 		"queued_connections_refused_total":     {dto.MetricType_COUNTER, "face"},
 		"go_goroutines":                        {dto.MetricType_GAUGE, ""},
 		"process_open_fds":                     {dto.MetricType_GAUGE, ""},

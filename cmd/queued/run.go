@@ -219,7 +219,7 @@ func (s *server) openFaces() error {
 	for i, f := range s.faces {
 		listeners[i] = f.listener
 	}
-	s.metrics.registry.MustRegister(newQueueCollector(s.broker, &s.cfg, listeners, s.sessions.WebSockets, s.log), storeCollector{s.store})
+	s.metrics.registry.MustRegister(newQueueCollector(s.broker, &s.cfg, listeners, s.sessions, s.log), storeCollector{s.store})
 	for _, f := range s.faces {
 		f.start(s.failed)
 	}

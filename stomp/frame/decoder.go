@@ -40,6 +40,7 @@ type Decoder struct {
 	version Version // 0 until SetVersion
 	opening bool    // the first frame has not been read yet
 	err     *Error
+	odd     Odd
 
 	buf        []byte // first[:], or larger; nil before the first read
 	start, end int    // what is read and not consumed is buf[start:end]
@@ -243,6 +244,9 @@ func (d *Decoder) makeRoom() {
 func (d *Decoder) skipLineEnds() bool {
 	i := d.start
 	for i < d.end && (d.buf[i] == '\n' || d.buf[i] == 0 || d.buf[i] == '\r' && i+1 < d.end && d.buf[i+1] == '\n') {
+		if d.buf[i] == 0 {
+			d.odd |= StrayNul
+		}
 		i++
 	}
 	if d.opening {
@@ -309,6 +313,9 @@ func (d *Decoder) line(most int, limit, what string) ([]byte, bool) {
 	// By the letter the CR belongs to the line in 1.0 and 1.1, but every broker
 	// takes it away.
 	line := bytes.TrimSuffix(seen[:at], []byte{'\r'})
+	if len(line) < at && d.version < V12 && d.version > 0 {
+		d.odd |= TrailingCR
+	}
 	if d.version == V12 && bytes.IndexByte(line, '\r') >= 0 {
 		d.invalid("%s has a CR in it that no LF follows", what)
 		return nil, false

@@ -47,6 +47,12 @@ func (d *Decoder) header(line []byte) bool {
 		return false
 	}
 	s.end = len(d.block)
+	if d.escaped() && bytes.IndexByte(value, ':') >= 0 {
+		d.odd |= RawColon
+	}
+	if s.known == contentLength && d.command != Send {
+		d.odd |= LengthWithoutBody
+	}
 
 	d.decoded += len(s.known) + s.end - s.name + len(":\n")
 	if d.decoded > d.limits.HeaderBytes {
@@ -54,6 +60,7 @@ func (d *Decoder) header(line []byte) bool {
 		return false
 	}
 	if first := d.find(s); first != nil {
+		d.odd |= RepeatedHeader
 		if s.known == contentLength && string(d.text(*first)) != string(d.text(s)) {
 			d.differ = true
 		}
@@ -80,10 +87,15 @@ func (d *Decoder) find(s span) *span {
 	return nil
 }
 
+// escaped reports whether the headers of the frame have escapes.
+func (d *Decoder) escaped() bool {
+	return d.version >= V11 && d.command != Connect && d.command != Stomp
+}
+
 // decode appends text to the block with its escapes resolved, once. name is
 // the raw name of the line, for the error.
 func (d *Decoder) decode(text, name []byte) bool {
-	if d.version < V11 || d.command == Connect || d.command == Stomp {
+	if !d.escaped() {
 		d.block = append(d.block, text...)
 		return true
 	}
