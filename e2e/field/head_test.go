@@ -5,8 +5,6 @@ package field
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -236,23 +234,6 @@ func (x *head) drain() {
 	if n := c.Stats(x, telemetry).Queue; n.Visible+n.InFlight != 0 {
 		x.Errorf("left are %+v", n)
 	}
-}
-
-// disk is how many octets the data directory holds.
-func (x *head) disk() (n int64) {
-	err := filepath.WalkDir(x.s.Dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return nil // files come and go
-		}
-		if info, err := e.Info(); err == nil && e.Name() != "ballast" {
-			n += info.Size()
-		}
-		return nil
-	})
-	if err != nil {
-		x.Error(err)
-	}
-	return n
 }
 
 // latency is what many of one thing took.

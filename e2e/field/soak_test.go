@@ -68,10 +68,11 @@ type soak struct {
 
 // sample is the server at one moment.
 type sample struct {
-	at                                                              time.Duration
-	phase                                                           string
-	backlog, disk, resident, heap, goroutines, tombstones, readAmpl float64
-	find                                                            latency // a get with a hit
+	at                                                        time.Duration
+	phase                                                     string
+	backlog, resident, heap, goroutines, tombstones, readAmpl float64
+	files                                                     files
+	find                                                      latency // a get with a hit
 }
 
 // during takes a sample every few seconds while f runs.
@@ -100,7 +101,7 @@ func (x *soak) sample(phase string) sample {
 	one := sample{
 		at: time.Since(x.began), phase: phase,
 		backlog:    m[`queued_queue_messages{queue="`+telemetry+`",state="visible"}`] + m[`queued_queue_messages{queue="`+telemetry+`",state="in_flight"}`],
-		disk:       float64(x.disk()) / (1 << 20),
+		files:      x.files(),
 		resident:   m["process_resident_memory_bytes"] / (1 << 20),
 		heap:       m["go_memstats_heap_inuse_bytes"] / (1 << 20),
 		goroutines: m["go_goroutines"],
@@ -111,8 +112,8 @@ func (x *soak) sample(phase string) sample {
 	one.find = times(20, x.find)
 	x.watcher.Close()
 	x.samples = append(x.samples, one)
-	x.Logf("%s %s: %.0f waiting, disk %.0f MiB, resident %.0f MiB, %.0f goroutines, %.0f tombstones, find %v",
-		one.at.Round(time.Second), phase, one.backlog, one.disk, one.resident, one.goroutines, one.tombstones, one.find)
+	x.Logf("%s %s: %.0f waiting, resident %.0f MiB, %.0f goroutines, %.0f tombstones, find %v; %v",
+		one.at.Round(time.Second), phase, one.backlog, one.resident, one.goroutines, one.tombstones, one.find, one.files)
 	return one
 }
 
@@ -147,11 +148,12 @@ func metrics(s *server.Server) (map[string]float64, error) {
 func (x *soak) show() {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\nat\tphase\twaiting\tdisk MiB\tresident MiB\theap MiB\tgoroutines\ttombstones\tread ampl.\tfind p50\tp99\t")
+	fmt.Fprintln(w, "\nat\tphase\twaiting\tdisk MiB\tlogs\ttables\tmanifest KiB\tresident MiB\theap MiB\tgoroutines\ttombstones\tread ampl.\tfind p50\tp99\t")
 	step := max(1, len(x.samples)/40)
 	for i, s := range x.samples {
 		if i%step == 0 || s.phase == "empty" {
-			fmt.Fprintf(w, "%v\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%v\t%v\t\n", s.at.Round(time.Second), s.phase, s.backlog, s.disk,
+			fmt.Fprintf(w, "%v\t%s\t%.0f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%v\t%v\t\n", s.at.Round(time.Second), s.phase, s.backlog,
+				mib(s.files.total()), mib(s.files.logs), mib(s.files.tables), float64(s.files.manifest)/(1<<10),
 				s.resident, s.heap, s.goroutines, s.tombstones, s.readAmpl, s.find.p50.Round(10*time.Microsecond), s.find.p99.Round(10*time.Microsecond))
 		}
 	}
@@ -161,7 +163,7 @@ func (x *soak) show() {
 		of   func(sample) float64
 	}{
 		{"messages waiting", func(s sample) float64 { return s.backlog }},
-		{"disk, MiB", func(s sample) float64 { return s.disk }},
+		{"disk, MiB", func(s sample) float64 { return mib(s.files.total()) }},
 		{"resident memory, MiB", func(s sample) float64 { return s.resident }},
 		{"tombstones", func(s sample) float64 { return s.tombstones }},
 		{"a get, p99 ms", func(s sample) float64 { return s.find.p99.Seconds() * 1000 }},
