@@ -165,6 +165,7 @@ func newCrasher(t *testing.T, seed uint64) *crasher {
 	c.kinds = make(map[string]int)
 	c.world = newWorld(t, func(_ string, n int) int { return c.random.IntN(n) })
 	c.so.MemtableBytes = 16 << 10 // so that tables are written too
+	c.so.ManifestBytes = 512      // and lists of them begun anew
 	return c
 }
 
