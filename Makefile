@@ -59,6 +59,12 @@ clients: ## run the clients of OCI and of STOMP and write the tables of docs/cli
 schemathesis: ## fuzz the REST API by its OpenAPI document for MINUTES
 	cd e2e && MINUTES=$(MINUTES) $(GO) test ./openapi -count=1 -v -timeout 0
 
+# It needs the Debian package rabbitmq-server (apt-get install rabbitmq-server),
+# which make setup does not install. The package's own service need not run.
+.PHONY: stomp-differential
+stomp-differential: ## play the STOMP exchanges to a RabbitMQ on loopback and print where it differs from ours and why (WRITE=1: write it down)
+	cd e2e && $(GO) vet -tags differential ./stompdiff && WRITE=$(WRITE) $(GO) test -tags differential ./stompdiff -run 'TestRabbitMQ|TestPage' -count=1 -v
+
 .PHONY: chaos
 chaos: ## kill the server ROUNDS times under load and judge what its clients saw (SEED=... repeats)
 	cd e2e && ROUNDS=$(ROUNDS) SEED=$(SEED) $(GO) test ./chaos -run TestKill -count=1 -v -timeout 0

@@ -15,8 +15,9 @@
 //	field     field cases that take minutes (make field), no tests
 //	examples  the programs that the README shows
 //	grpcurl   grpcurl and grpc-health-probe, which know what reflection tells them
+//	stompdiff the table of STOMP exchanges over sockets, and to RabbitMQ (make stomp-differential)
 //
 // They stand on server, which starts, kills and restarts servers, on rest and
 // stomp, clients that hide nothing, and on internal/history, which judges what
-// clients saw.
+// clients saw, and internal/exchange, which reads the table of STOMP exchanges.
 package e2e
