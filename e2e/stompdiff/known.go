@@ -31,17 +31,22 @@ const unknown = "?"
 
 // ReadKnown reads a file of differences that have a reason: "reason: ..." and
 // below it, each in a line, "file/exchange | versions | ours | theirs". Where
-// "sometimes: ..." stands instead, the differences need not be found.
-func ReadKnown(path string) (all []*Known, err error) {
+// "sometimes: ..." stands instead, the differences need not be found. Behind
+// "played: " stands how much was played when the file was written.
+func ReadKnown(path string) (all []*Known, played string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Text()
 		if strings.HasPrefix(line, "#") || line == "" {
+			continue
+		}
+		if text, found := strings.CutPrefix(line, "played: "); found {
+			played = text
 			continue
 		}
 		if reason, found := strings.CutPrefix(line, "reason: "); found {
@@ -54,12 +59,12 @@ func ReadKnown(path string) (all []*Known, err error) {
 		}
 		words := strings.Split(line, " | ")
 		if len(words) != 4 || len(all) == 0 {
-			return nil, fmt.Errorf("%s:%d: %q is no difference", path, n, line)
+			return nil, "", fmt.Errorf("%s:%d: %q is no difference", path, n, line)
 		}
 		last := all[len(all)-1]
 		last.Differences = append(last.Differences, Where{words[0], strings.Fields(words[1]), words[2], words[3]})
 	}
-	return all, lines.Err()
+	return all, played, lines.Err()
 }
 
 // Merge is the differences that were found, under the reasons that are known,
@@ -132,9 +137,9 @@ func Merge(known []*Known, found []Difference) (all []*Known, wrong []string) {
 }
 
 // WriteKnown writes what ReadKnown reads.
-func WriteKnown(path, head string, all []*Known) error {
+func WriteKnown(path, head, played string, all []*Known) error {
 	var text strings.Builder
-	text.WriteString(head)
+	fmt.Fprintf(&text, "%s\nplayed: %s\n", head, played)
 	for _, k := range all {
 		key := "reason"
 		if k.Sometimes {
