@@ -26,7 +26,7 @@ func (w *world) acts() []wantAct {
 		{4, "changeLimit", w.changeLimit}, {3, "restart", w.restart}, {3, "crash", w.crash},
 		{8, "stall", w.stall}, {2, "sleepLong", w.sleepLong}, {2, "purge", w.purge}, {1, "deleteQueue", w.deleteQueue}, {4, "get", w.get},
 		{4, "putGroup", w.putGroup}, {5, "changeGroup", w.changeGroup}, {2, "deleteGroup", w.deleteGroup}, {2, "wrongGroup", w.wrongGroup},
-		{2, "release", w.release},
+		{2, "release", w.release}, {8, "transact", w.transact},
 	}
 }
 

@@ -60,6 +60,7 @@ func TestModel(t *testing.T) {
 		"publish refused", "retry token honoured", "served by time", "a get for which something is read", "volleys",
 		"for groups: 0", "for groups: 1", "for groups: 2", "for groups: 3", "a get from a group that does not serve", "deleted with its group",
 		"group forgotten", "a receipt in another group", "released",
+		"transactions", "transactions refused", "transactions of several queues",
 		"switched on: state 0, dead false", "switched on: state 1, dead false", "switched on: state 2, dead false", "switched on: state 0, dead true",
 		"fresh ones on disk only", "returned ones on disk only", "a lane not loaded", "parked ones", "dormant lanes",
 	} {

@@ -273,17 +273,24 @@ func (g *group) update(q *queueState, of *consumers, t visibility.Token, u *Visi
 		return VisibilityResult{Err: err}
 	}
 	until := g.now.Add(u.Visibility)
-	switch {
-	case u.Visibility > 0:
+	if u.Visibility > 0 {
 		g.extend(d.lease, until)
-	case g.lastDelivery(d.lease):
-		g.extend(d.lease, until) // it lapses here and now
-		g.buryLeased(d.lease)
-	default:
-		g.giveBack(d.lease, d.lease.Entry)
-		d.lane.of.happened(evReturned, 1)
+	} else {
+		g.handBack(d.lease)
 	}
 	return VisibilityResult{ID: t.Message, VisibleAfter: until}
+}
+
+// handBack makes the message of a lease visible, as its consumer wants it, or
+// dead if this was its last delivery.
+func (g *group) handBack(x *lease) {
+	if g.lastDelivery(x) {
+		g.extend(x, g.now) // it lapses here and now
+		g.buryLeased(x)
+		return
+	}
+	g.giveBack(x, x.Entry)
+	x.lane.of.happened(evReturned, 1)
 }
 
 // lastDelivery reports whether the end of the lease is a move to the dead
