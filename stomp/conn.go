@@ -39,6 +39,7 @@ type conn struct {
 	said    quirks // that have been logged
 	late    bool   // that acknowledgements are has been logged
 	sends   gathered
+	transactions
 
 	over     chan struct{} // closed when the session is to end
 	overOnce sync.Once
@@ -184,20 +185,27 @@ func (c *conn) frame(f *frame.Frame) error {
 			return invalid("receipt has a CR in it, which STOMP %s cannot send back", c.version)
 		}
 	}
-	if _, found := f.Get("transaction"); found {
+	name, named := f.Get("transaction")
+	if named && c.server.o.Strict {
 		return errTransactions
 	}
 	switch f.Command {
 	case frame.Send:
+		if named {
+			return c.sendIn(f, name)
+		}
 		return c.send(f)
 	case frame.Subscribe:
 		return c.subscribe(f)
 	case frame.Unsubscribe:
 		return c.unsubscribe(f)
 	case frame.Ack, frame.Nack:
+		if named {
+			return c.settleIn(f, name)
+		}
 		return c.settle(f)
 	case frame.Begin, frame.Commit, frame.Abort:
-		return errTransactions
+		return c.transact(f, name)
 	case frame.Disconnect:
 		c.disconnect(f)
 		return nil
@@ -214,8 +222,6 @@ func (c *conn) frame(f *frame.Frame) error {
 func (c *conn) sayable(value string) bool {
 	return c.version == frame.V12 || strings.IndexByte(value, '\r') < 0
 }
-
-var errTransactions = queue.Errorf(queue.MethodNotImplemented, "transactions are not served yet: send without BEGIN and the header transaction")
 
 // disconnect takes its place in the line; behind it nothing is served, and
 // nothing more is sent to subscriptions.

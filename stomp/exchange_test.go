@@ -73,6 +73,8 @@ func option(text string, o *Options, l *limits.Settings) bool {
 		o.BytesPerSecond = n
 	case "message-bytes":
 		o.MessageBytes, l.MessageBytes = n, n
+	case "transaction-bytes":
+		o.TransactionBytes = n
 	case "bytes-per-queue":
 		l.BytesPerQueue = n
 	case "requests-per-second":
@@ -233,6 +235,10 @@ func (pl *play) step(s *exchange.Step) {
 		pl.stats(word(0), words[1:], fail)
 	case "delete-queue":
 		if _, err := h.service.DeleteQueue(context.Background(), service.DeleteQueueRequest{QueueRef: word(0)}); err != nil {
+			fail("%v", err)
+		}
+	case "purge":
+		if _, err := h.service.PurgeQueue(context.Background(), service.PurgeQueueRequest{QueueRef: word(0), PurgeType: new("BOTH")}); err != nil {
 			fail("%v", err)
 		}
 	case "stopped":

@@ -28,6 +28,7 @@ var gatherFrames = []string{
 	"SEND\ndestination:orders\nreceipt:$n\n\n$n " + strings.Repeat("z", 63<<10) + "\x00",
 	"SUBSCRIBE\nid:$n\ndestination:quiet\nreceipt:$n\n\n\x00\n",
 	"\n\n", "\x00",
+	"BEGIN\ntransaction:t$n\nreceipt:b$n\n\n\x00SEND\ndestination:orders\ntransaction:t$n\n\n$n\x00SEND\ndestination:orders\nreceipt:$n\n\n$n\x00COMMIT\ntransaction:t$n\nreceipt:c$n\n\n\x00",
 
 	"SEND\ndestination:others\nreceipt:$n\nretention:1\n\n$n\x00", // the form
 	"SEND\ndestination:orders_dlq\nreceipt:$n\n\n$n\x00",
@@ -35,14 +36,14 @@ var gatherFrames = []string{
 	"SEND\ndestination:orders\nreceipt:$n\n\n" + strings.Repeat("z", 101<<10) + "\x00",
 	"UNSUBSCRIBE\nid:none\nreceipt:$n\n\n\x00",
 	"ACK\nid:none\nreceipt:$n\n\n\x00",
-	"BEGIN\ntransaction:t\nreceipt:$n\n\n\x00",
+	"COMMIT\ntransaction:t\nreceipt:$n\n\n\x00",
 	"CONNECT\n\n\x00", "NONSENSE\nreceipt:$n\n\n\x00", "SEND\ndestination:orders\nno colon\n\nx\x00",
 	"SEND\ndestination:orders\ncontent-length:1\n\n$n more\x00",
 	"DISCONNECT\nreceipt:$n\n\n\x00",
 	"SEND\ndestination:orders\n\nhalf", // and the end
 }
 
-const gatherEnds = 11 // from here on they end a session
+const gatherEnds = 12 // from here on they end a session
 
 // TestChunksDoNotMatter: however the octets of a session are cut into pieces,
 // the same messages are stored in the same order, and the same is answered.
@@ -212,7 +213,7 @@ func TestManySendsThenTheEnd(t *testing.T) {
 		},
 		"a wrong frame": func(p *peer) {
 			p.send("BEGIN\n\n^@SEND\ndestination:orders\n\nx^@")
-			p.fails(queue.MethodNotImplemented)
+			p.fails(queue.InvalidFrame)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

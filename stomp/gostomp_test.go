@@ -166,18 +166,61 @@ func TestGoStompErrors(t *testing.T) {
 		if m := <-s.C; m == nil || m.Err == nil || !strings.Contains(m.Err.Error(), "/queue/") {
 			t.Errorf("SUBSCRIBE to a topic: %+v", m)
 		}
-		c = h.foreign(v)
-		tx := c.Begin()
-		must(t, tx.Send("orders", "", []byte("x")))
-		if err := tx.Commit(); err == nil {
-			err = c.Send("orders", "", []byte("x"), gostomp.SendOpt.Receipt)
-			if err == nil {
-				t.Error("a transaction is served")
-			}
-		}
 		if main, _ := h.stats("orders"); !main.Empty() {
 			t.Errorf("%+v", main)
 		}
+	})
+}
+
+func TestGoStompTransactions(t *testing.T) {
+	foreigners(t, func(t *testing.T, h *house, v gostomp.Version) {
+		h.queue("results", nil)
+		c := h.foreign(v)
+		work, err := c.Subscribe("orders", gostomp.AckClient)
+		must(t, err)
+		h.put("orders", "a", "b")
+		first, second := receive(t, work), receive(t, work)
+
+		tx := c.Begin()
+		must(t, tx.Ack(first))
+		must(t, tx.Send("results", "text/plain", []byte("dropped"), gostomp.SendOpt.Receipt))
+		must(t, tx.Abort())
+
+		tx, other := c.Begin(), c.Begin()
+		must(t, other.Send("results", "", []byte("two"), gostomp.SendOpt.Header("n", "2")))
+		must(t, tx.Ack(second))
+		must(t, tx.Send("results", "text/plain", []byte("one"), gostomp.SendOpt.Header("n", "1"), gostomp.SendOpt.Receipt))
+		if main, _ := h.stats("results"); !main.Empty() {
+			t.Errorf("before COMMIT: %+v", main)
+		}
+		must(t, tx.Commit())
+		must(t, other.Commit())
+
+		results, err := c.Subscribe("results", gostomp.AckClientIndividual)
+		must(t, err)
+		for _, want := range []string{"one", "two"} {
+			m := receive(t, results)
+			if string(m.Body) != want || m.Header.Get("n") == "" || m.Header.Get("transaction") != "" {
+				t.Errorf("got %q %v, want %q", m.Body, m.Header, want)
+			}
+			tx := c.Begin()
+			must(t, tx.Ack(m))
+			must(t, tx.Commit())
+		}
+		if v != gostomp.V10 {
+			must(t, c.Send("results", "", []byte("again")))
+			tx := c.Begin()
+			must(t, tx.Nack(receive(t, results)))
+			must(t, tx.Commit())
+			m := receive(t, results)
+			if m.Header.Get("delivery-count") != "2" {
+				t.Errorf("after NACK: %v", m.Header)
+			}
+			must(t, c.Ack(m))
+		}
+		must(t, c.Disconnect())
+		h.drained("orders")
+		h.drained("results")
 	})
 }
 

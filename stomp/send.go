@@ -46,20 +46,28 @@ func (c *conn) send(f *frame.Frame) error {
 			g.queue = strings.Clone(d.ref)
 		}
 	}
-	m := service.PutMessage{Content: f.Body, ChannelID: optional(d.channel)}
-	if err := c.readSend(f, &m); err != nil {
+	m, err := c.readMessage(f, &d)
+	if err != nil {
 		return err
-	}
-	if !strings.HasSuffix(d.ref, queue.DeadSuffix) { // nothing can be sent there
-		if err := c.autoCreate(d.ref); err != nil {
-			return err
-		}
 	}
 	g := &c.sends
 	a := answer{bytes: int64(len(f.Body)) + 512 + headerBytes(f)}
 	a.receipt, a.asked = f.Get("receipt")
 	g.messages, g.answers, g.octets = append(g.messages, m), append(g.answers, a), g.octets+len(f.Body)
 	return nil
+}
+
+// readMessage reads the message of a SEND, whose queue is there if it has to be
+// made.
+func (c *conn) readMessage(f *frame.Frame, d *destination) (m service.PutMessage, err error) {
+	m = service.PutMessage{Content: f.Body, ChannelID: optional(d.channel)}
+	if err := c.readSend(f, &m); err != nil {
+		return m, err
+	}
+	if !strings.HasSuffix(d.ref, queue.DeadSuffix) { // nothing can be sent there
+		err = c.autoCreate(d.ref)
+	}
+	return m, err
 }
 
 // publish hands over what was gathered; each SEND is answered when its message

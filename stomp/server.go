@@ -22,6 +22,10 @@ type Options struct {
 	MessageBytes   int64 // most octets of a body, whichever its queue; 0: 512 KiB
 	BytesPerSecond int64 // read from one connection, beyond it reading slows down; 0: no limit
 
+	// TransactionBytes is how many octets one connection may have in transactions
+	// that it has begun and not ended; 0: 8 MiB.
+	TransactionBytes int64
+
 	Strict     bool // refuse what OCI refuses
 	AutoCreate bool // make a queue at the first SEND or SUBSCRIBE that names it
 
@@ -44,6 +48,9 @@ const (
 	lingerBytes   = 64 << 10
 	subscriptions = 256
 	receiptBytes  = 1024 // of a receipt header
+
+	openTransactions   = 16
+	transactionActions = 1024 // of each
 
 	// A header line as it arrives: a property of the longest name and value, if
 	// each octet of the value is spelled with two.
@@ -73,6 +80,7 @@ type Server struct {
 // New is a server over s.
 func New(s *service.Service, o Options) *Server {
 	o.MessageBytes = cmp.Or(o.MessageBytes, 512<<10)
+	o.TransactionBytes = cmp.Or(o.TransactionBytes, 8<<20)
 	if o.Observe == nil {
 		o.Observe = func(string, string, queue.Code, float64) {}
 	}

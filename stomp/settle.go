@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/queued-mq/queued/queue"
 	"github.com/queued-mq/queued/service"
@@ -26,19 +27,15 @@ type settlement struct {
 
 // settle serves ACK and NACK.
 func (c *conn) settle(f *frame.Frame) error {
-	nack := f.Command == frame.Nack
-	if nack && c.version == frame.V10 {
-		return invalid("STOMP 1.0 has no NACK; connect with 1.1 or 1.2")
+	value, err := c.readSettle(f)
+	if err != nil {
+		return err
 	}
-	name := idHeader(c.version)
-	value, found := f.Get(name)
-	if !found || value == "" {
-		return invalid("%s needs the header %s", f.Command, name)
-	}
-	ref, receipts, err := c.find(f, queue.Receipt(value))
+	ref, receipts, err := c.find(f, value, nil)
 	if err != nil || len(receipts) == 0 {
 		return err
 	}
+	nack := f.Command == frame.Nack
 	s := &settlement{conn: c, named: receipts[len(receipts)-1], left: (len(receipts) + settleMost - 1) / settleMost}
 	s.place = c.wait(f, int64(len(receipts))*128)
 	for some := range slices.Chunk(receipts, settleMost) {
@@ -55,6 +52,19 @@ func (c *conn) settle(f *frame.Frame) error {
 	return nil
 }
 
+// readSettle is what an ACK or NACK names its message by.
+func (c *conn) readSettle(f *frame.Frame) (queue.Receipt, error) {
+	if f.Command == frame.Nack && c.version == frame.V10 {
+		return "", invalid("STOMP 1.0 has no NACK; connect with 1.1 or 1.2")
+	}
+	name := idHeader(c.version)
+	value, found := f.Get(name)
+	if !found || value == "" {
+		return "", invalid("%s needs the header %s", f.Command, name)
+	}
+	return queue.Receipt(value), nil
+}
+
 // returns makes the messages of the receipts visible. Those that have come back
 // by themselves are as they should be.
 func returns(receipts []queue.Receipt) []service.UpdateMessagesEntry {
@@ -68,7 +78,9 @@ func returns(receipts []queue.Receipt) []service.UpdateMessagesEntry {
 
 // find is what an ACK or NACK of value settles, and the queue of it. Nothing,
 // if it was settled before; then the frame has its place in the line already.
-func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts []queue.Receipt, err error) {
+// What is settled is out of the books, unless it is so in a transaction: then
+// it is spoken for until that ends.
+func (c *conn) find(f *frame.Frame, value queue.Receipt, in *transaction) (ref string, receipts []queue.Receipt, err error) {
 	sub, named := f.Get("subscription")
 	named = named && c.version == frame.V11
 	c.mu.Lock()
@@ -90,6 +102,12 @@ func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts [
 			return "", nil, invalid("the message was not sent on the subscription %.64q", sub)
 		}
 		u := d.sub
+		if t := c.taken[value]; t != nil {
+			return "", nil, c.isTaken(f, t, in)
+		}
+		if in != nil {
+			return string(u.get.QueueID()), c.upTo(d), nil
+		}
 		receipts = u.settle(d)
 		u.poke()
 		c.begin(receipts)
@@ -100,6 +118,9 @@ func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts [
 		c.again(f, value)
 		return "", nil, nil
 	}
+	if t := c.taken[value]; t != nil {
+		return "", nil, c.isTaken(f, t, in)
+	}
 	// Not one of ours, or not any more: the receipt decides by itself.
 	id, err := c.server.service.QueueOf(value)
 	switch {
@@ -107,6 +128,9 @@ func (c *conn) find(f *frame.Frame, value queue.Receipt) (ref string, receipts [
 		return "", nil, invalid("no message of this session has the %s of this %s, and it is no receipt", idHeader(c.version), f.Command)
 	case err != nil:
 		return "", nil, err
+	}
+	if in != nil {
+		return string(id), []queue.Receipt{queue.Receipt(strings.Clone(string(value)))}, nil
 	}
 	receipts = []queue.Receipt{value}
 	c.begin(receipts)
@@ -180,18 +204,23 @@ func (u *subscription) settle(d *delivery) (receipts []queue.Receipt) {
 			if before == d {
 				break
 			}
-			if !before.over {
+			if !before.over && c.taken[before.receipt] == nil {
 				one(before)
 			}
 		}
 	}
 	one(d)
+	u.trim()
+	return receipts
+}
+
+// trim lets go of what is settled ahead of all that is not.
+func (u *subscription) trim() {
 	n := 0
 	for n < len(u.order) && u.order[n].over {
 		n++
 	}
 	u.order = u.order[n:]
-	return receipts
 }
 
 // done is the outcome of one request. The core may call it. What could not be

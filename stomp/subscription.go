@@ -241,12 +241,13 @@ func (u *subscription) end() {
 	}
 }
 
-// forget takes all that was sent on u and not settled out of the books.
+// forget takes all that was sent on u and not settled out of the books; what is
+// settled in a transaction only when that ends.
 func (c *conn) forget(u *subscription) (receipts []queue.Receipt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range u.order {
-		if !d.over {
+		if !d.over && c.taken[d.receipt] == nil {
 			receipts = append(receipts, d.receipt)
 			c.close(d)
 		}

@@ -60,8 +60,9 @@ type Config struct {
 
 // StompConfig are the settings of the group "stomp".
 type StompConfig struct {
-	Strict     bool
-	AutoCreate bool
+	Strict           bool
+	AutoCreate       bool
+	TransactionBytes int64
 
 	WebSocketOrigins []string // of pages that may connect, beside the server's own
 }
@@ -97,6 +98,7 @@ func Default() Config {
 		BlockCacheBytes:       64 << 20,
 
 		Limits: limits.OCI(),
+		Stomp:  StompConfig{TransactionBytes: 8 << 20},
 	}
 }
 
@@ -149,6 +151,7 @@ func (c *Config) settings() []setting {
 		setting{"stomp.strict", "refuse what OCI refuses, where we would serve more", boolean(&c.Stomp.Strict)},
 		setting{"stomp.auto-create", "make a queue at the first SEND or SUBSCRIBE that names it", boolean(&c.Stomp.AutoCreate)},
 		setting{"stomp.websocket-origins", "an origin, scheme://host:port, whose pages may open a WebSocket at /stomp, beside the server's own and that of public-url; more than once for more (in the environment one text, with ; between them)", list(&c.Stomp.WebSocketOrigins, "origin")},
+		setting{"stomp.transaction-bytes", "octets that one connection may have in transactions which it has begun and not ended", octets(&c.Stomp.TransactionBytes)},
 	)
 }
 
@@ -257,6 +260,10 @@ func (c *Config) Validate() error {
 	within("body-cache-bytes", c.BodyCacheBytes, 0, most)
 	within("memtable-bytes", c.MemtableBytes, 1<<20, 1<<30)
 	within("block-cache-bytes", c.BlockCacheBytes, 1<<20, most)
+	within("stomp.transaction-bytes", c.Stomp.TransactionBytes, 1<<10, 1<<30)
+	if most := c.Limits.PendingBytesTotal; c.Stomp.TransactionBytes > most {
+		wrong("stomp.transaction-bytes is %d; it must be at most limits.pending-bytes-total, which is %d", c.Stomp.TransactionBytes, most)
+	}
 	return errors.Join(errs...)
 }
 

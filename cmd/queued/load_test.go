@@ -51,7 +51,7 @@ func TestLoadPrecedence(t *testing.T) {
 	want.ShutdownTimeout = 90 * time.Second
 	want.Limits.MessageBytes = 200 << 10
 	want.Limits.ListPage = 7
-	want.Stomp = StompConfig{Strict: true, AutoCreate: true}
+	want.Stomp = StompConfig{Strict: true, AutoCreate: true, TransactionBytes: 8 << 20}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

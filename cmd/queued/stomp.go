@@ -16,9 +16,12 @@ func (s *server) newSessions() *stomp.Server {
 		BytesPerSecond: s.cfg.Limits.StompBytesPerSecond,
 		Strict:         s.cfg.Stomp.Strict,
 		AutoCreate:     s.cfg.Stomp.AutoCreate,
-		Version:        programVersion(),
-		Observe:        s.metrics.request,
-		Logger:         s.log,
+
+		TransactionBytes: s.cfg.Stomp.TransactionBytes,
+
+		Version: programVersion(),
+		Observe: s.metrics.request,
+		Logger:  s.log,
 	})
 }
 
