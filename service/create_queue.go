@@ -112,7 +112,10 @@ func (s *Service) creation(ctx context.Context, r *CreateQueueRequest) (*creatio
 	if err != nil {
 		return nil, err
 	}
-	primary := wanted.add(&q)
+	primary, err := wanted.add(&q)
+	if err != nil {
+		return nil, err
+	}
 	c := &creation{service: s, queue: q, primary: primary, token: given(r.RetryToken)}
 	if c.queue.ID, err = s.ocids.queue(); err != nil {
 		return nil, err

@@ -54,9 +54,12 @@ func (s *Service) UpdateQueue(ctx context.Context, r UpdateQueueRequest) (resp W
 			if err := q.Validate(); err != nil {
 				return changed{}, err
 			}
-			groups := wanted.add(&q)
+			primary, err := wanted.add(&q)
+			if err != nil {
+				return changed{}, err
+			}
 			q = put(tx, q)
-			return changed{queue: q, made: putPrimary(tx, &q, groups), did: "queue updated"}, nil
+			return changed{queue: q, made: putPrimary(tx, &q, primary), did: "queue updated"}, nil
 		},
 	})
 }

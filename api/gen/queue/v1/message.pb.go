@@ -83,7 +83,8 @@ func (x *MessageMetadata) GetCustomProperties() map[string]string {
 // PutMessagesDetails is the messages to publish: all of them or none.
 type PutMessagesDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The messages, together up to 512 KiB. Required. 1 to 20 items.
+	// The messages, together up to 512 KiB, 1 MiB in a queue with
+	// LARGE_MESSAGES. Required. 1 to 20 items.
 	Messages      []*PutMessagesDetailsEntry `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

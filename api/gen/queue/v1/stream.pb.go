@@ -754,7 +754,8 @@ type PublishMessagesRequest struct {
 	// The OCID or display name of the queue; empty means that of the batch
 	// before, whatever became of that batch. Required in the first batch.
 	QueueId string `protobuf:"bytes,2,opt,name=queue_id,json=queueId,proto3" json:"queue_id,omitempty"`
-	// The messages, together up to 512 KiB. 1 to 20 items.
+	// The messages, together up to 512 KiB, 1 MiB in a queue with
+	// LARGE_MESSAGES. 1 to 20 items.
 	Messages []*PutMessagesDetailsEntry `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
 	// A token that makes it safe to send the batch again, on this stream or by
 	// PutMessages: the same token on the same queue within 24 hours gives the
