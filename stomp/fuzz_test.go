@@ -30,7 +30,7 @@ var fragments = []string{
 
 // Whatever a client says: the server does not panic, nothing is answered
 // twice, another connection works, and the counters of the store are right at
-// the end.
+// the end. Programs of an odd length are said over WebSocket.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 7, 0, 16, 16, 12, 24})
 	f.Add([]byte{7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 42, 16, 17, 18, 21, 22, 43, 12, 13, 24})
@@ -39,13 +39,32 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{34, 28, 38, 36, 35, 40, 30, 26})
 	f.Fuzz(func(t *testing.T, program []byte) {
 		version := []string{"1.2", "1.1", "1.0"}[len(program)%3]
-		synctest.Test(t, func(t *testing.T) { fuzzed(t, version, program[:min(len(program), 64)]) })
+		synctest.Test(t, func(t *testing.T) { fuzzed(t, version, len(program)%2 == 1, program[:min(len(program), 64)]) })
 	})
 }
 
-func fuzzed(t *testing.T, version string, program []byte) {
+func fuzzed(t *testing.T, version string, overWebSocket bool, program []byte) {
 	l := limits.Unthrottled()
 	h := openWith(t, Options{}, &l, true, "orders", "others")
+	if overWebSocket {
+		// The program cuts the messages too: an octet is how long a piece is, and
+		// every other piece is a fragment.
+		h.overWebSocket(true, func(b *browser) {
+			b.text = len(program)%4 == 1
+			at := 0
+			b.cut = func(p []byte) (cuts []int) {
+				for n := 0; n < len(p); at++ {
+					one := 1 + int(program[at%len(program)])
+					n += one
+					if at%2 == 1 {
+						one = -one
+					}
+					cuts = append(cuts, one)
+				}
+				return cuts
+			}
+		})
+	}
 	p := h.connect(version)
 	var mu sync.Mutex
 	a, b, id := "none", "none", "0"
@@ -83,7 +102,7 @@ func fuzzed(t *testing.T, version string, program []byte) {
 			continue
 		case "!half":
 			if i > len(program)/2 {
-				p.net.(*end).CloseWrite()
+				p.net.(interface{ CloseWrite() error }).CloseWrite()
 			}
 			continue
 		case "!put":

@@ -134,7 +134,7 @@ func (d *Decoder) openBody() bool {
 
 func (d *Decoder) skippedBody() bool {
 	_, ended := d.upToNul()
-	if d.got > 0 {
+	if ended && d.got > 0 {
 		d.odd |= BodyIgnored
 	}
 	return d.err == nil && ended

@@ -78,7 +78,7 @@ func FuzzDecoder(f *testing.F) {
 		for {
 			part := outcomeOf(cut)
 			got.Frames = append(got.Frames, part.Frames...)
-			got.Err, got.Breach = part.Err, part.Breach
+			got.Err, got.Breach, got.Odd = part.Err, part.Breach, got.Odd|part.Odd
 			if part.Err != errPassing.Error() {
 				break
 			}

@@ -59,7 +59,7 @@ func (d *Decoder) fail(e *Error) {
 			}
 		}
 	}
-	*d = Decoder{err: e}
+	*d = Decoder{err: e, odd: d.odd}
 }
 
 func (d *Decoder) invalid(format string, args ...any) {

@@ -19,12 +19,13 @@ type outcome struct {
 	Frames []frame.Frame
 	Err    string
 	Breach *frame.Error
+	Odd    frame.Odd
 }
 
 func outcomeOf(d *frame.Decoder) outcome {
 	frames, err := readAll(d)
 	breach, _ := errors.AsType[*frame.Error](err)
-	return outcome{frames, err.Error(), breach}
+	return outcome{frames, err.Error(), breach, d.Odd()}
 }
 
 // TestSplit cuts every sample and every refusal at every octet into two reads,
