@@ -26,6 +26,8 @@ var fragments = []string{
 	"BEGIN\ntransaction:t\n\n\x00", "DISCONNECT\nreceipt:$n\n\n\x00", "DISCONNECT\n\n\x00", "CONNECT\n\n\x00", "NONSENSE\nreceipt:$n\n\n\x00",
 	"\n", "\r\n", "\x00", "\r", ":", "\\", "SEND", "\n\n", "receipt:r\n", "content-length:7\n", "destination:orders\n", "\xff", "x", "id:$a\n",
 	"!1s", "!3s", "!1ms", "!half", "!put", "!get",
+	"SEND\ndestination:others\ntransaction:t\n\nx\x00", "ACK\nid:$a\nmessage-id:$a\ntransaction:t\n\n\x00", "NACK\nid:$b\nmessage-id:$b\ntransaction:t\n\n\x00",
+	"COMMIT\ntransaction:t\nreceipt:$n\n\n\x00", "ABORT\ntransaction:t\n\n\x00", "BEGIN\ntransaction:u\n\n\x00", "ACK\nid:$b\nmessage-id:$b\ntransaction:u\n\n\x00", "COMMIT\ntransaction:u\n\n\x00",
 }
 
 // Whatever a client says: the server does not panic, nothing is answered
@@ -36,6 +38,8 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 42, 16, 17, 18, 21, 22, 43, 12, 13, 24})
 	f.Add([]byte{8, 46, 46, 43, 17, 16, 43, 21, 43, 21, 47, 18, 45})
 	f.Add([]byte{11, 46, 44, 46, 44, 15, 17, 16})
+	f.Add([]byte{8, 46, 46, 23, 48, 49, 50, 51, 43, 23, 49, 52, 16, 24})
+	f.Add([]byte{7, 46, 46, 46, 23, 49, 53, 54, 48, 12, 51, 55, 24})
 	f.Add([]byte{34, 28, 38, 36, 35, 40, 30, 26})
 	f.Fuzz(func(t *testing.T, program []byte) {
 		version := []string{"1.2", "1.1", "1.0"}[len(program)%3]
