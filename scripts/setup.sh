@@ -42,13 +42,14 @@ venv_python() {
 	return 1
 }
 # What the tests run beside Go, as Debian packages it: clients of STOMP and virtual
-# environments everywhere, and strace on Linux, which gives system calls the
-# errors of a bad disk.
+# environments everywhere, a browser for one of them, and strace on Linux, which
+# gives system calls the errors of a bad disk.
 missing=()
 if ! venv_python >/dev/null; then missing+=(python3-venv); fi
 if ! stomp_py; then missing+=(python3-stomp); fi
 if ! ruby_stomp; then missing+=(ruby-stomp); fi
 if ! perl_stomp; then missing+=(libnet-stomp-perl); fi
+if ! command -v chromium >/dev/null; then missing+=(chromium); fi
 if [[ $(uname) == Linux ]] && ! command -v strace >/dev/null; then missing+=(strace); fi
 if ! command -v node >/dev/null; then missing+=(nodejs); fi
 if ! command -v npm >/dev/null; then missing+=(npm); fi
@@ -71,6 +72,10 @@ if ((${#missing[@]} > 0)); then
 	fi
 	if ! ruby_stomp || ! perl_stomp; then
 		echo "setup: Ruby's stomp or Perl's Net::Stomp is missing; install the Debian packages ruby-stomp and libnet-stomp-perl as root" >&2
+		exit 1
+	fi
+	if ! command -v chromium >/dev/null; then
+		echo "setup: Chromium is missing; install the Debian package chromium as root" >&2
 		exit 1
 	fi
 	if ! venv_python >/dev/null; then

@@ -11,7 +11,10 @@ import (
 	"github.com/queued-mq/queued/e2e/server"
 )
 
-func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+func TestMain(m *testing.M) {
+	server.Wide(4) // the clients of STOMP mostly wait
+	os.Exit(server.Main(m))
+}
 
 // suites are the tables of docs/clients.md.
 func suites() []suite { return []suite{ociSuite(), stompSuite()} }

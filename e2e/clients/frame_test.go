@@ -45,7 +45,8 @@ type client struct {
 	dir     string   // the folder it runs in, which holds what its section shows
 	command []string // program and arguments; a program with a slash is relative to this package
 	env     []string // beside what every program finds
-	flags   []string // of its server
+
+	flags, settings []string // of its server; settings are in the environment
 }
 
 // runTimeout is how long a program may take: all of them share two cores with
@@ -62,7 +63,7 @@ const runTimeout = 8 * time.Minute
 // and of the test's environment only PATH and LANG. A client that turns to
 // anything but this machine meets a proxy that fails the test.
 func (c client) run(t *testing.T, r *report) {
-	s := server.Start(t, append(ports(t), c.flags...)...)
+	s := server.StartWith(t, server.Options{Args: append(ports(), c.flags...), Env: c.settings})
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	program := c.command[0]
@@ -165,21 +166,19 @@ func beyond(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// ports are flags for two ports that a server may have again after a restart:
-// none that the system hands out, so that nobody gets them meanwhile.
-func ports(t *testing.T) (flags []string) {
-	t.Helper()
-	for _, flag := range []string{"--rest-addr", "--stomp-addr"} {
-		for {
-			addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-			if l, err := net.Listen("tcp", addr); err == nil {
-				l.Close()
-				flags = append(flags, flag, addr)
-				break
-			}
+// ports are flags for two ports that a server may have again after a restart.
+func ports() []string { return []string{"--rest-addr", freeAddress(), "--stomp-addr", freeAddress()} }
+
+// freeAddress is host:port where nobody listens; none that the system hands
+// out, so that nobody gets it meanwhile.
+func freeAddress() string {
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
 		}
 	}
-	return flags
 }
 
 // restarter is the address at which a program has the server killed and started

@@ -9,7 +9,11 @@ import (
 // transactions says whether the server serves BEGIN, COMMIT and ABORT.
 const transactions = false
 
-// stompSuite has clients of STOMP that are not ours.
+// stompSuite has clients of STOMP that are not ours. Beside what every program
+// finds, theirs find in their environment
+//
+//	NODE_PATH  where packages for Node.js are
+//	PAGE       host:port to serve a page at that may open a WebSocket
 func stompSuite() suite {
 	s := suite{
 		name: "STOMP",
@@ -21,6 +25,8 @@ func stompSuite() suite {
 			{name: "go-stomp", dir: "gostomp", command: []string{"go", "run", "."}, env: goEnv()},
 			{name: "stomp.py", dir: "stomppy", command: []string{stompPy(), "main.py"}},
 			{name: "stompjs over TCP", dir: "stompjs", command: []string{"node", "tcp.cjs"}},
+			{name: "stompjs over WebSocket", dir: "stompjs", command: []string{"node", "ws.cjs"}},
+			{name: "stompjs in Chromium", dir: "stompjs", command: []string{"node", "browser.cjs"}},
 			{name: "stompit", dir: "stompit", command: []string{"node", "main.cjs"}},
 			{name: "Ruby stomp", dir: "ruby", command: []string{"ruby", "main.rb"}},
 			{name: "Net::Stomp", dir: "perl", command: []string{"perl", "main.pl"}},
@@ -33,10 +39,12 @@ func stompSuite() suite {
 	if err != nil {
 		panic(err) // there is no working directory
 	}
+	page := freeAddress()
 	for i := range s.clients {
 		c := &s.clients[i]
 		c.flags = []string{"--create-queue", "letters", "--limits-profile", "unthrottled"}
-		c.env = append(slices.Clip(c.env), "NODE_PATH="+packages)
+		c.settings = []string{"QUEUED_STOMP_WEBSOCKET_ORIGINS=http://" + page}
+		c.env = append(slices.Clip(c.env), "NODE_PATH="+packages, "PAGE="+page)
 		if transactions {
 			c.env = append(c.env, "TRANSACTIONS=1")
 		}
