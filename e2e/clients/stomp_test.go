@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// transactions says whether the server serves BEGIN, COMMIT and ABORT.
-const transactions = false
-
 // stompSuite has clients of STOMP that are not ours. Beside what every program
 // finds, theirs find in their environment
 //
@@ -32,9 +29,6 @@ func stompSuite() suite {
 			{name: "Net::Stomp", dir: "perl", command: []string{"perl", "main.pl"}},
 		},
 	}
-	if !transactions {
-		s.topics = slices.DeleteFunc(s.topics, func(topic string) bool { return topic == "transactions" })
-	}
 	packages, err := filepath.Abs(build("stompjs", "node_modules"))
 	if err != nil {
 		panic(err) // there is no working directory
@@ -45,9 +39,6 @@ func stompSuite() suite {
 		c.flags = []string{"--create-queue", "letters", "--limits-profile", "unthrottled"}
 		c.settings = []string{"QUEUED_STOMP_WEBSOCKET_ORIGINS=http://" + page}
 		c.env = append(slices.Clip(c.env), "NODE_PATH="+packages, "PAGE="+page)
-		if transactions {
-			c.env = append(c.env, "TRANSACTIONS=1")
-		}
 	}
 	return s
 }

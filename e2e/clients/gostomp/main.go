@@ -26,12 +26,10 @@ func main() {
 		headers(v)
 		modes(v)
 		refused(v)
+		transactions(v)
 		if v != stomp.V10 {
 			back(v)
 			beats(v)
-		}
-		if os.Getenv("TRANSACTIONS") != "" {
-			transactions(v)
 		}
 	}
 	reconnects()

@@ -225,11 +225,10 @@ end
 hello
 left(0, 0, "behind what the page shows")
 %w[1.0 1.1 1.2].each do |version|
-  %i[sessions bodies headers modes refused].each { |check| send(check, version) }
+  %i[sessions bodies headers modes refused transactions].each { |check| send(check, version) }
   if version != "1.0" # which has neither
     back(version)
     beats(version)
   end
-  transactions(version) if ENV["TRANSACTIONS"]
 end
 reconnects("1.2")

@@ -21,7 +21,7 @@ async function body(request) {
 
 frame.run(() => new Promise((resolve, reject) => {
   const asked = {
-    "/settings": () => ({ brokerURL: process.env.QUEUED.replace("http:", "ws:") + "/stomp", transactions: frame.transactions }),
+    "/settings": () => ({ brokerURL: process.env.QUEUED.replace("http:", "ws:") + "/stomp" }),
     "/ok": async request => { frame.ok(...JSON.parse(await body(request))); },
     "/stats": frame.stats,
     "/restart": async () => { await frame.restart(); },

@@ -67,7 +67,7 @@ class Session {
   }
 }
 
-export async function checks({ versions, open, ok, stats, restart, transactions }) {
+export async function checks({ versions, open, ok, stats, restart }) {
   const left = async (visible, inFlight, what) => same(await stats(), [visible, inFlight], what);
   // gone: what ack:auto has delivered is deleted soon behind.
   const gone = async () => {
@@ -200,7 +200,7 @@ export async function checks({ versions, open, ok, stats, restart, transactions 
     ok("heart-beats", `${version}: keep a session that is silent otherwise, and are heard`);
   }
 
-  async function transacted(version) {
+  async function transactions(version) {
     const s = await Session.open(open(version));
     let tx = s.client.begin();
     s.send("never", { transaction: tx.id });
@@ -245,12 +245,11 @@ export async function checks({ versions, open, ok, stats, restart, transactions 
   await hello(open(versions.at(-1)));
   await left(0, 0, "behind what the page shows");
   for (const version of versions) {
-    for (const check of [sessions, bodies, headers, modes, refused]) await check(version);
+    for (const check of [sessions, bodies, headers, modes, refused, transactions]) await check(version);
     if (version !== "1.0") { // which has neither
       await back(version);
       await beats(version);
     }
-    if (transactions) await transacted(version);
   }
   await reconnects(versions.at(-1));
 }

@@ -12,7 +12,6 @@ module.exports = {
     const { queue } = await (await get(process.env.QUEUED + "/20210201/queues/letters/stats")).json();
     return [queue.visibleMessages, queue.inFlightMessages];
   },
-  transactions: Boolean(process.env.TRANSACTIONS),
   // run ends the program with what fails.
   run(main) {
     main().then(() => process.exit(0), error => {
