@@ -28,6 +28,7 @@ type Options struct {
 	PublishFloor int64 // octets free on disk below which publishes are refused; 0: 256 MiB
 	LeaseFloor   int64 // and below which new leases are refused too; 0: half of it
 	BallastBytes int64 // given to the store, to make the ballast again when there is room
+	ReclaimBytes int64 // octets of tables of which nothing is given back before the disk runs low; 0: 64 MiB
 
 	KeepUnrouted bool // what no consumer group accepts is kept until its retention is over
 
@@ -85,6 +86,7 @@ type Broker struct {
 	adminQueue queueState // requests of the control plane wait in its turn
 
 	disk     *disk
+	reclaim  reclaimer // watch's own
 	lapser   *alarm
 	keeper   *keeper
 	burials  *worker[burial]
@@ -135,6 +137,7 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 		}
 	}
 	def(&o.WindowBytes, 64<<20)
+	def(&o.ReclaimBytes, 64<<20)
 	def(&o.BodyBytes, 64<<20)
 	def(&o.PublishFloor, 256<<20)
 	def(&o.LeaseFloor, o.PublishFloor/2)
@@ -173,6 +176,7 @@ func Open(s *store.Store, o Options) (*Broker, error) {
 	b.g = &group{b: b, rows: make(map[rowID]*store.Entry)}
 	b.keeper = &keeper{b: b, alarm: newAlarm()}
 	b.disk = newDisk(s, o)
+	b.reclaim = reclaimer{from: o.ReclaimBytes, looked: time.Now()}
 	if err := b.load(o); err != nil {
 		return nil, err
 	}

@@ -166,6 +166,7 @@ func newCrasher(t *testing.T, seed uint64) *crasher {
 	c.world = newWorld(t, func(_ string, n int) int { return c.random.IntN(n) })
 	c.so.MemtableBytes = 16 << 10 // so that tables are written too
 	c.so.ManifestBytes = 512      // and lists of them begun anew
+	c.o.ReclaimBytes = 4 << 10    // and tables rewritten when most of them is deleted
 	return c
 }
 

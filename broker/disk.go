@@ -108,6 +108,12 @@ func (b *Broker) watch(ctx context.Context) {
 					b.log.Error("compact", "error", err)
 				}
 			})
+		} else if live, yes := b.reclaim.wants(b); yes {
+			compacting.Store(true)
+			b.wg.Go(func() {
+				defer compacting.Store(false)
+				b.reclaim.run(ctx, b, live)
+			})
 		} else if known && !low {
 			if err := b.store.RestoreBallast(b.disk.ballast); err != nil {
 				b.log.Error("restore ballast", "error", err)

@@ -103,5 +103,9 @@ func (s *Store) FreeBytes() (free uint64, ok bool, err error) {
 // Written is how many octets commits have put into the log so far.
 func (s *Store) Written() int64 { return s.wrote.Load() }
 
+// TableBytes is how many octets the tables hold, deleted messages that no
+// compaction has removed yet among them.
+func (s *Store) TableBytes() int64 { return s.db.Metrics().Total().TablesSize }
+
 // Metrics is Pebble's own view, for the metrics endpoint.
 func (s *Store) Metrics() *pebble.Metrics { return s.db.Metrics() }

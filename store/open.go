@@ -51,6 +51,7 @@ type Store struct {
 	fresh   bool
 	gen     uint64
 	format  uint64
+	piece   uint64      // octets of tables that one compaction rewrites, about
 	ballast atomic.Bool // the file is there
 	wrote   atomic.Int64
 	log     *slog.Logger
@@ -102,6 +103,7 @@ func (s *Store) open(o Options, disk vfs.FS, readOnly bool) error {
 	if memtable == 0 {
 		memtable = 64 << 20
 	}
+	s.piece = 4 * uint64(memtable)
 	cacheBytes := o.CacheBytes
 	if cacheBytes == 0 {
 		cacheBytes = 64 << 20
@@ -241,8 +243,26 @@ func (s *Store) Commit(cs *ChangeSet) error {
 
 // Compact gives the space of deleted messages back to the file system. It
 // takes as long as there is to rewrite; ctx ends it early.
+//
+// It goes piece by piece: Pebble keeps what it has rewritten until the whole is
+// done, and a stop waits for it.
 func (s *Store) Compact(ctx context.Context) error {
-	return s.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
+	levels, err := s.db.SSTables()
+	if err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	from, size := []byte{0}, uint64(0)
+	for _, table := range levels[len(levels)-1] {
+		if size += table.Size; size < s.piece {
+			continue
+		}
+		to := table.Largest.UserKey
+		if err := s.db.Compact(ctx, from, to, false); err != nil {
+			return err
+		}
+		from, size = to, 0
+	}
+	return s.db.Compact(ctx, from, []byte{0xff}, false)
 }
 
 // get reads one row; the octets are the caller's.
