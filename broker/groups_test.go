@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -215,6 +216,46 @@ func TestGroupsAreApart(t *testing.T) {
 			t.Errorf("%d octets are stored after all was purged", got)
 		}
 		wants("all purged", 0, none, none)
+	})
+}
+
+// TestGroupsChooseFairly: inside a group a get without a filter takes from any
+// channel that has messages for the group, each as likely as the others,
+// however much waits in one of them.
+func TestGroupsChooseFairly(t *testing.T) {
+	grouped(t, func(t *testing.T, x *bench) {
+		x.close()
+		l := limits.Unthrottled()
+		x.o.Limits, x.o.Random = &l, rand.NewPCG(1, 2) // so each run is the same
+		x.open()
+		id := x.queue("q", nil)
+		g := x.groups(id, "", ":wanted")
+		for i := range 1000 {
+			x.send(id, "loud", []string{"", "x"}[i%2], "m") // none of them wanted
+		}
+		for range 400 {
+			for _, channel := range []string{"", "a", "b"} {
+				m := queue.NewMessage{Message: queue.Message{Body: []byte("m"), Properties: []queue.Property{{Name: "wanted"}}}, Channel: channel}
+				if _, err := x.b.Publish(t.Context(), PublishRequest{Queue: id, Messages: []queue.NewMessage{m}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for i, want := range []int{4, 3} {
+			from := map[string]int{}
+			for range 300 {
+				got := x.get(ReceiveRequest{Queue: id, Group: g[i], Limit: 1, Visibility: time.Hour})
+				from[got[0].Channel]++
+			}
+			if len(from) != want {
+				t.Errorf("group %d takes from %v", i, from)
+			}
+			for channel, n := range from {
+				if share := 300 / want; n < share*2/3 || n > share*4/3 {
+					t.Errorf("group %d takes %d of 300 from channel %q, one of %d", i, n, channel, want)
+				}
+			}
+		}
 	})
 }
 
