@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/queued-mq/queued/queue"
@@ -32,11 +31,8 @@ type ListConsumerGroupsResponse struct {
 func (s *Service) ListConsumerGroups(ctx context.Context, r ListConsumerGroupsRequest) (resp ListConsumerGroupsResponse, err error) {
 	defer s.done(ctx, "ListConsumerGroups", time.Now(), &err)
 
-	limit, err := s.pageLimit(r.Limit)
-	if err != nil {
-		return resp, err
-	}
-	order, err := parseOrder(r.SortBy, r.SortOrder)
+	l, err := s.listing("ListConsumerGroups", listed{r.SortBy, r.SortOrder, r.Limit, r.Page},
+		r.LifecycleState, r.DisplayName, r.ID, r.QueueID)
 	if err != nil {
 		return resp, err
 	}
@@ -44,30 +40,14 @@ func (s *Service) ListConsumerGroups(ctx context.Context, r ListConsumerGroupsRe
 	if err != nil {
 		return resp, err
 	}
-	bound := order.String()
-	pages := pagesOf("ListConsumerGroups", r.LifecycleState, r.DisplayName, r.ID, r.QueueID, &bound)
-	position, err := pages.position(r.Page)
-	if err != nil {
-		return resp, err
-	}
-	after, err := parsePlace(position)
-	if err != nil {
-		return resp, err
-	}
-
 	groups := s.broker.Groups()
-	var found []place
 	for i := range groups {
-		p := place{createdAt: groups[i].CreatedAt, id: groups[i].ID, name: groups[i].DisplayName, at: i}
-		if wanted(&groups[i]) && (position == "" || order.compare(p, after) > 0) {
-			found = append(found, p)
+		if g := &groups[i]; wanted(g) {
+			l.add(place{createdAt: g.CreatedAt, id: g.ID, name: g.DisplayName, at: i})
 		}
 	}
-	slices.SortFunc(found, order.compare)
-	if len(found) > limit {
-		found = found[:limit]
-		resp.NextPage = pages.token(found[limit-1].String())
-	}
+	var found []place
+	found, resp.NextPage = l.page()
 	resp.Items = make([]queue.ConsumerGroup, len(found))
 	for i, p := range found {
 		resp.Items[i] = groups[p.at]

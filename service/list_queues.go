@@ -1,11 +1,7 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/queued-mq/queued/queue"
@@ -34,11 +30,8 @@ type ListQueuesResponse struct {
 func (s *Service) ListQueues(ctx context.Context, r ListQueuesRequest) (resp ListQueuesResponse, err error) {
 	defer s.done(ctx, "ListQueues", time.Now(), &err)
 
-	limit, err := s.pageLimit(r.Limit)
-	if err != nil {
-		return resp, err
-	}
-	order, err := parseOrder(r.SortBy, r.SortOrder)
+	l, err := s.listing("ListQueues", listed{r.SortBy, r.SortOrder, r.Limit, r.Page},
+		r.CompartmentID, r.LifecycleState, r.DisplayName, r.ID)
 	if err != nil {
 		return resp, err
 	}
@@ -46,31 +39,15 @@ func (s *Service) ListQueues(ctx context.Context, r ListQueuesRequest) (resp Lis
 	if err != nil {
 		return resp, err
 	}
-	bound := order.String()
-	pages := pagesOf("ListQueues", r.CompartmentID, r.LifecycleState, r.DisplayName, r.ID, &bound)
-	position, err := pages.position(r.Page)
-	if err != nil {
-		return resp, err
-	}
-	after, err := parsePlace(position)
-	if err != nil {
-		return resp, err
-	}
-
 	// Keys are sorted, not queues, which are large.
 	queues := s.broker.Queues()
-	var found []place
 	for i := range queues {
-		p := place{createdAt: queues[i].CreatedAt, id: queues[i].ID, name: queues[i].DisplayName, at: i}
-		if wanted(&queues[i]) && (position == "" || order.compare(p, after) > 0) {
-			found = append(found, p)
+		if q := &queues[i]; wanted(q) {
+			l.add(place{createdAt: q.CreatedAt, id: q.ID, name: q.DisplayName, at: i})
 		}
 	}
-	slices.SortFunc(found, order.compare)
-	if len(found) > limit {
-		found = found[:limit]
-		resp.NextPage = pages.token(found[limit-1].String())
-	}
+	var found []place
+	found, resp.NextPage = l.page()
 	resp.Items = make([]Queue, len(found))
 	for i, p := range found {
 		resp.Items[i] = s.show(ctx, queues[p.at])
@@ -96,77 +73,4 @@ func (s *Service) wantedQueues(ctx context.Context, r *ListQueuesRequest) (func(
 		}
 		return !forgotten(q, now) && s.may(ctx, mayInspect, q)
 	}, nil
-}
-
-// lifecycleState reads an optional state; "" is none.
-func lifecycleState(v *string) (queue.LifecycleState, error) {
-	return enum("lifecycleState", v, "", queue.Creating, queue.Updating, queue.Active,
-		queue.Deleting, queue.Deleted, queue.Failed, queue.Inactive)
-}
-
-// order is how a list of queues or consumer groups is sorted. The id decides between equals, so
-// no two places are ever equal.
-type order struct{ byName, descending bool }
-
-// parseOrder reads sortBy and sortOrder; the direction that is natural for the
-// field is the default.
-func parseOrder(sortBy, sortOrder *string) (order, error) {
-	by, err := enum("sortBy", sortBy, "timeCreated", "timeCreated", "displayName")
-	if err != nil {
-		return order{}, err
-	}
-	o := order{byName: by == "displayName"}
-	natural := "DESC"
-	if o.byName {
-		natural = "ASC"
-	}
-	direction, err := enum("sortOrder", sortOrder, natural, "ASC", "DESC")
-	o.descending = direction == "DESC"
-	return o, err
-}
-
-func (o order) String() string {
-	return strconv.FormatBool(o.byName) + strconv.FormatBool(o.descending)
-}
-
-func (o order) compare(a, b place) int {
-	var c int
-	if o.byName {
-		c = strings.Compare(a.name, b.name)
-	} else {
-		c = cmp.Compare(a.createdAt, b.createdAt)
-	}
-	c = cmp.Or(c, cmp.Compare(a.id, b.id))
-	if o.descending {
-		return -c
-	}
-	return c
-}
-
-// place is where a queue or a consumer group stands in a list, whatever its
-// order.
-type place struct {
-	createdAt queue.Instant
-	id        queue.ID
-	name      string
-	at        int // index while a page is made; no part of the place
-}
-
-// String is the place as parsePlace reads it.
-func (p place) String() string {
-	return strconv.FormatInt(int64(p.createdAt), 10) + " " + string(p.id) + " " + p.name
-}
-
-// parsePlace reads a place out of a page token; "" is the zero place.
-func parsePlace(text string) (place, error) {
-	if text == "" {
-		return place{}, nil
-	}
-	created, rest, _ := strings.Cut(text, " ")
-	id, name, ok := strings.Cut(rest, " ")
-	ms, err := strconv.ParseInt(created, 10, 64)
-	if err != nil || !ok {
-		return place{}, errPage
-	}
-	return place{createdAt: queue.Instant(ms), id: queue.ID(id), name: name}, nil
 }
